@@ -289,6 +289,10 @@ class Attempt:
     error: str = ""
     """Traceback or reason, at most 4 KiB."""
     trace: tuple[TraceEvent, ...] = ()
+    failure: "FailureClass | None" = None
+    """Why it failed; None for a success and for a lost attempt."""
+    behaviour: str = ""
+    """Digest of the calls it made and the answer it gave: equal behaviour, equal digest."""
 
 
 @dataclass(frozen=True, slots=True)
