@@ -1,8 +1,8 @@
 """Configuration: `hl.toml`, the user's own file and the command line -> one frozen `Config`.
 
-`load_config` is the way in. The table of keys is in `sections`; what a value must be in `keys`; precedence in
-`load`; when a repository's guarded keys count in `trust`; changing files in `edit`, which imports tomlkit only
-when called.
+`load_config` is the way in. The table of keys is in `sections`; what a value must be in `keys`; precedence
+in `load`; when a repository's guarded keys count in `trust`; changing files in `edit`, which imports
+tomlkit only when called.
 """
 
 from hl.config.keys import KEYS, Key, Value

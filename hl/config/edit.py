@@ -50,7 +50,7 @@ def unset_value(name: str, *, root: Path | None) -> bool:
     section: Any = document.get(key.section)
     if not isinstance(section, MutableMapping) or key.field not in section:
         return False
-    section.remove(key.field)
+    del section[key.field]
     write_file(path, document.as_string())
     if root is not None and trusted:
         trust(root)

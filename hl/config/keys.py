@@ -1,6 +1,7 @@
 """The table of keys, and what a value must be. Reads no file; every refusal names file, key and value.
 
-Values of a repository are untrusted: only plain data passes, bounded in length and without control characters.
+Values of a repository are untrusted: only plain data passes, bounded in length and without control
+characters.
 """
 
 import difflib

@@ -1,8 +1,8 @@
 """Files and command line -> one frozen `Config`, with the origin of every value.
 
-Precedence, weakest first: default, `hl.toml` of the repository, the user's own file, `--profile`, `-c` on the
-command line. What a foreign repository must not decide (programs, addresses, key variables, prices) is refused until
-the user trusts it: see `hl.config.trust`.
+Precedence, weakest first: default, `hl.toml` of the repository, the user's own file, `--profile`, `-c` on
+the command line. What a foreign repository must not decide (programs, addresses, key variables, prices) is
+refused until the user trusts it: see `hl.config.trust`.
 """
 
 import os

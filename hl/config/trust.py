@@ -1,9 +1,10 @@
 """Which repositories may decide about programs, addresses, key variables and prices.
 
-A repository's guarded values count only if their hash lies in the user's own configuration directory, put there
-by `hl init` or `hl config trust`. Values that equal the defaults need no trust. The hash covers the guarded values;
-where one of them names a file of the repository, it covers the repository's place too, since the same name means
-another file elsewhere. A change of a guarded value therefore ends the trust, a change of anything else does not.
+A repository's guarded values count only if their hash lies in the user's own configuration directory, put
+there by `hl init` or `hl config trust`. Values that equal the defaults need no trust. The hash covers the
+guarded values; where one of them names a file of the repository, it covers the repository's place too,
+since the same name means another file elsewhere. A change of a guarded value therefore ends the trust, a
+change of anything else does not.
 """
 
 import hashlib
