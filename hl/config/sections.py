@@ -122,14 +122,14 @@ class ModelConfig:
     context_tokens: int = key(
         4096, OURS, "tokens that prompt and reply may take together", low=128, high=10_000_000
     )
-    concurrency: int = key(0, OURS, "requests in flight at once; 0 leaves it to the engine", low=0, high=4096)
+    concurrency: int = key(16, OURS, "requests to a server in flight at once", low=1, high=4096)
     timeout_s: float = key(120.0, OURS, "seconds until one request counts as failed", low=0.1, high=86_400.0)
-    retries: int = key(5, OURS, "further tries after an engine failure", low=0, high=100)
+    retries: int = key(6, OURS, "further tries after an engine failure", low=0, high=100)
     deterministic: bool = key(
         False, OURS, "one request at a time without a prompt cache: slower, repeats exactly"
     )
-    threads: int = key(0, OURS, "threads of an in-process engine; 0 means one per core", low=0, high=1024)
-    slots: int = key(0, OURS, "parallel sequences of an in-process engine; 0 lets it choose", low=0, high=256)
+    threads: int = key(2, OURS, "threads of an in-process engine", low=1, high=1024)
+    slots: int = key(8, OURS, "parallel sequences of an in-process engine", low=1, high=256)
     price_in: float = key(0.0, OURS, "price of a million prompt tokens", guarded=True, low=0.0, high=1e6)
     price_out: float = key(0.0, OURS, "price of a million completion tokens", guarded=True, low=0.0, high=1e6)
     extra_body: Table = key(  # noqa: RUF009 (a field, as all the others)
