@@ -1,0 +1,422 @@
+"""One round, and the chain of rounds. The eight rooms in the order of docs/architecture.md; data only moves forward.
+
+`run_round` measures, proposes, applies, executes, selects and confirms; it touches no git. `run_chain` reads the head
+and records each round in the ledger. Both report progress by callback and print nothing. Run again after an
+interruption, they make no call whose reply was recorded, because every call goes through the cache.
+"""
+
+import asyncio
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from hl.edits import program_digest, propose_from_reply
+from hl.errors import EngineError
+from hl.evaluate import Evaluator, Progress, Work, same_behaviour
+from hl.report import build_report
+from hl.sandbox.host import JobResult, Limits
+from hl.selection import decide, select
+from hl.solver import Meter
+from hl.types import (
+    Attempt,
+    Candidate,
+    Cost,
+    Harness,
+    HistoryEntry,
+    Measurement,
+    Outcome,
+    Proposal,
+    ProposalContext,
+    Proposer,
+    QuestionSets,
+    Reply,
+    Revision,
+    Role,
+    Round,
+    Status,
+    TaskSpec,
+)
+
+LOST_RETRIES = 2
+"""How often a proposal lost to the proposer's engine is asked for again (ours)."""
+REPAIRABLE = frozenset(
+    {
+        Outcome.NO_EDIT,
+        Outcome.MALFORMED,
+        Outcome.TRUNCATED,
+        Outcome.EMPTY_SEARCH,
+        Outcome.TOO_MANY,
+        Outcome.NOT_FOUND,
+        Outcome.AMBIGUOUS,
+        Outcome.OVERLAP,
+        Outcome.NOOP,
+        Outcome.SYNTAX,
+        Outcome.CONTRACT,
+    }
+)
+"""Outcomes after which a repair turn is offered: the hint says what to change."""
+
+
+class Smoke(Protocol):
+    """The part of the sandbox that the smoke test uses."""
+
+    async def smoke(self, harness: Harness, *, limits: Limits) -> JobResult:
+        """Import the harness and make one stubbed call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RoundSettings:
+    """How a round is run."""
+
+    proposals: int = 8
+    """K (paper)."""
+    feedback: int = 16
+    """Questions whose runs the proposer sees."""
+    scoring: int = 32
+    """Questions that select."""
+    confirmation: int = 32
+    """Questions that confirm."""
+    select: str = "improve"
+    """`improve`, `best` or `significant`."""
+    confirm: bool = True
+    """Whether winner and parent are measured again on unused questions."""
+    repair: int = 1
+    """Repair turns after an edit that does not apply (ours)."""
+    show_gold: bool = True
+    """Whether the report shows gold answers of feedback questions."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rooms:
+    """The parts that a round runs on, built by the command."""
+
+    task: TaskSpec
+    sets: QuestionSets
+    evaluator: Evaluator
+    proposer: Proposer
+    sandbox: Smoke
+    limits: Limits
+    meter: Meter
+    settings: RoundSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Progress, told by callback."""
+
+    kind: str
+    """`stage`: a room was entered; `attempt`: one attempt ended; `proposal`: a reply got its outcome; `round`: done."""
+    round: int
+    stage: str = ""
+    """`measure`, `propose`, `smoke`, `score`, `confirm` or `evaluate`."""
+    total: int = 0
+    """Attempts in this stage, for `stage`."""
+    attempt: Attempt | None = None
+    cached: bool = False
+    proposal: Proposal | None = None
+    result: Round | None = None
+
+
+OnEvent = Callable[[Event], None]
+
+
+def _ignore(_: Event) -> None:
+    pass
+
+
+def block_index(lineage: str, number: int) -> int:
+    """Which block of each pool a round uses: a function of lineage and round number alone."""
+    return int.from_bytes(hashlib.sha256(lineage.encode()).digest()[:4], "big") + number - 1
+
+
+async def run_round(
+    parent: Revision,
+    number: int,
+    rooms: Rooms,
+    *,
+    history: Sequence[HistoryEntry] = (),
+    known: Mapping[str, str] | None = None,
+    on_event: OnEvent = _ignore,
+) -> Round:
+    """One round on one parent.
+
+    Args:
+        parent: The harness to revise.
+        number: The round's number, from 1.
+        rooms: The parts.
+        history: Earlier edits of the chain, for the report.
+        known: Program digest -> harness digest of the chain's earlier candidates: a repeat is a `duplicate`.
+        on_event: Told of progress.
+
+    Raises:
+        StoppedEarly: A run limit was reached; everything measured is in the cache.
+        EngineError: Solver or proposer stays down; likewise.
+        SandboxError: The sandbox cannot be trusted any more.
+    """
+    settings, evaluator = rooms.settings, rooms.evaluator
+    before = rooms.meter.cost
+    index = block_index(parent.lineage, number)
+    feedback_block = rooms.sets.feedback.block(index, settings.feedback)
+    scoring_block = rooms.sets.scoring.block(index, settings.scoring)
+
+    # 2 measure
+    works = [Work(parent.harness, feedback_block), Work(parent.harness, scoring_block)]
+    (feedback, feedback_runs), (scoring, scoring_runs) = await _score(evaluator, works, number, "measure", on_event)
+    report = build_report(
+        rooms.task, feedback, feedback_runs, feedback_block, history, show_gold=settings.show_gold
+    )
+
+    # 3 propose, 4 apply
+    context = ProposalContext(rooms.task, parent.harness, report, number, seed=index)
+    on_event(Event("stage", number, "propose", total=settings.proposals))
+    proposals = await _propose(context, rooms, dict(known or {}))
+
+    # 5 execute: smoke first, then the scoring block
+    on_event(Event("stage", number, "smoke", total=sum(p.outcome is Outcome.SCORED for p in proposals)))
+    proposals = await asyncio.gather(*(_smoke(p, rooms) for p in proposals))
+    for proposal in proposals:
+        on_event(Event("proposal", number, "smoke", proposal=proposal))
+    runnable = [p for p in proposals if p.outcome is Outcome.SCORED and p.candidate is not None]
+    works = [Work(p.candidate, scoring_block) for p in runnable if p.candidate is not None]
+    scored = await _score(evaluator, works, number, "score", on_event)
+    by_index = {p.index: result for p, result in zip(runnable, scored, strict=True)}
+    candidates = tuple(
+        Candidate(
+            p,
+            by_index[p.index][0] if p.index in by_index else None,
+            p.index in by_index and same_behaviour(scoring_runs, by_index[p.index][1]),
+        )
+        for p in proposals
+    )
+
+    # 6 select, 7 confirm
+    selection = select(settings.select, scoring, [c.scoring for c in candidates])
+    confirmation: tuple[Measurement, ...] = ()
+    if settings.confirm and selection.passed and selection.winner is not None:
+        winner = proposals[selection.winner].candidate
+        assert winner is not None  # only scored candidates win
+        block = rooms.sets.confirmation.block(index, settings.confirmation)
+        pair = await _score(
+            evaluator, [Work(parent.harness, block), Work(winner, block)], number, "confirm", on_event
+        )
+        confirmation = tuple(m for m, _ in pair)
+    verdict = decide(settings.select, selection, confirmation, confirm=settings.confirm)
+
+    result = Round(
+        lineage=parent.lineage,
+        number=number,
+        parent=parent,
+        feedback=feedback,
+        scoring=scoring,
+        candidates=candidates,
+        verdict=verdict,
+        confirmation=confirmation,
+        report=report,
+        cost=_difference(rooms.meter.cost, before),
+        settings={
+            "select": settings.select,
+            "confirm": str(settings.confirm).lower(),
+            "proposals": str(settings.proposals),
+            "feedback": str(len(feedback_block.questions)),
+            "scoring": str(len(scoring_block.questions)),
+            "block": str(index),
+        },
+    )
+    on_event(Event("round", number, result=result))
+    return result
+
+
+async def _score(
+    evaluator: Evaluator, works: Sequence[Work], number: int, stage: str, on_event: OnEvent
+) -> tuple[tuple[Measurement, tuple[Attempt, ...]], ...]:
+    on_event(Event("stage", number, stage, total=sum(len(w.block.questions) * w.trials for w in works)))
+
+    def tell(progress: Progress) -> None:
+        on_event(Event("attempt", number, stage, attempt=progress.attempt, cached=progress.cached))
+
+    return await evaluator.score(works, tell)
+
+
+async def _propose(context: ProposalContext, rooms: Rooms, known: dict[str, str]) -> list[Proposal]:
+    """K proposals, each applied or given its outcome, in index order so that repeats are judged alike every time."""
+    count = rooms.settings.proposals
+    replies = await asyncio.gather(*(_ask(context, rooms, i, count) for i in range(count)))
+    proposals: list[Proposal] = []
+    for index, reply in enumerate(replies):
+        proposal = _apply(context, rooms, reply, index, known)
+        for _ in range(rooms.settings.repair):
+            if proposal.outcome not in REPAIRABLE:
+                break
+            again = await rooms.proposer.repair(context, proposal.reply, proposal.detail)
+            if again is proposal.reply or again.error:
+                break
+            again = replace(again, earlier=(*proposal.reply.earlier, proposal.reply.text))
+            proposal = _apply(context, rooms, again, index, known)
+        if proposal.outcome is Outcome.SCORED and proposal.candidate is not None:
+            known[program_digest(proposal.candidate)] = proposal.candidate.digest
+        proposals.append(proposal)
+    if proposals and all(p.outcome is Outcome.LOST for p in proposals):
+        raise EngineError(f"The proposer {rooms.proposer.name} failed: {proposals[0].detail}", hint="hl doctor")
+    return proposals
+
+
+async def _ask(context: ProposalContext, rooms: Rooms, index: int, count: int) -> Reply:
+    reply = await rooms.proposer.propose(context, index, count)
+    for _ in range(LOST_RETRIES):
+        if not reply.error:
+            break
+        reply = await rooms.proposer.propose(context, index, count)
+    rooms.meter.check()
+    return reply
+
+
+def _apply(context: ProposalContext, rooms: Rooms, reply: Reply, index: int, known: Mapping[str, str]) -> Proposal:
+    if reply.error:
+        return Proposal(index, rooms.proposer.name, reply, Outcome.LOST, detail=reply.error)
+    return propose_from_reply(context.harness, reply, index=index, proposer=rooms.proposer.name, known=known)
+
+
+async def _smoke(proposal: Proposal, rooms: Rooms) -> Proposal:
+    if proposal.outcome is not Outcome.SCORED or proposal.candidate is None:
+        return proposal
+    result = await rooms.sandbox.smoke(proposal.candidate, limits=rooms.limits)
+    if result.status is Status.OK:
+        return proposal
+    if result.status is Status.TIMEOUT:
+        outcome = Outcome.TIMEOUT
+    else:
+        outcome = Outcome.IMPORT if result.value == "import" else Outcome.CRASH
+    return replace(proposal, outcome=outcome, detail=result.error[-2000:])
+
+
+def _difference(after: Cost, before: Cost) -> Cost:
+    return Cost(
+        after.calls - before.calls,
+        after.prompt_tokens - before.prompt_tokens,
+        after.completion_tokens - before.completion_tokens,
+        after.money - before.money,
+        after.seconds - before.seconds,
+    )
+
+
+# --- the chain -------------------------------------------------------------------------------------------------
+
+
+class Book(Protocol):
+    """The part of the ledger that a chain uses."""
+
+    def head(self) -> Revision:
+        """The lineage's current harness."""
+        ...
+
+    def next_round(self) -> int:
+        """Highest round number ever used + 1."""
+        ...
+
+    def history(self) -> tuple[HistoryEntry, ...]:
+        """Earlier edits of the chain that ends at the head, oldest first."""
+        ...
+
+    def known_programs(self) -> Mapping[str, str]:
+        """Program digest -> harness digest of every candidate of the chain, the head's ancestors included."""
+        ...
+
+    def record(self, result: Round) -> None:
+        """Write the round; the branch moves last."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Stops:
+    """When a chain ends."""
+
+    rounds: int
+    """Rounds to run in all, those of an interrupted run included."""
+    patience: int | None = None
+    """Rejected rounds in a row."""
+    target: float | None = None
+    """Mean on the confirmation block (or the scoring block without confirmation) that is good enough."""
+
+
+@dataclass(slots=True)
+class ChainState:
+    """What a chain has done so far; saved after every round so that it can go on."""
+
+    done: int = 0
+    """Rounds finished."""
+    rejected: int = 0
+    """Rejected rounds in a row."""
+    rounds: list[int] = field(default_factory=list[int])
+    """Their numbers in the ledger."""
+
+
+async def run_chain(
+    book: Book,
+    rooms: Rooms,
+    stops: Stops,
+    state: ChainState,
+    *,
+    on_event: OnEvent = _ignore,
+    on_round: Callable[[Round], None] = lambda _: None,
+) -> str:
+    """Rounds until a stop; returns the reason in one phrase.
+
+    Args:
+        book: The ledger, seen from one lineage.
+        rooms: The parts.
+        stops: When to end.
+        state: Updated in place.
+        on_event: Told of progress.
+        on_round: Called after a round is recorded.
+
+    Raises:
+        StoppedEarly: A run limit was reached.
+        EngineError: An engine stays down.
+        SandboxError: The sandbox cannot be trusted any more.
+    """
+    while state.done < stops.rounds:
+        result = await run_round(
+            book.head(),
+            book.next_round(),
+            rooms,
+            history=book.history(),
+            known=book.known_programs(),
+            on_event=on_event,
+        )
+        book.record(result)
+        accepted = result.verdict.decision.value == "accepted"
+        state.done += 1
+        state.rejected = 0 if accepted else state.rejected + 1
+        state.rounds.append(result.number)
+        on_round(result)
+        if stops.target is not None and _reached(result, accepted) >= stops.target:
+            return f"target {stops.target:g} reached"
+        if stops.patience is not None and state.rejected >= stops.patience:
+            return f"{state.rejected} rejected rounds in a row"
+    return f"{state.done} rounds done"
+
+
+def _reached(result: Round, accepted: bool) -> float:
+    """The head's mean after a round, on the least biased block at hand."""
+    if not accepted:
+        return result.scoring.score.mean
+    if result.confirmation:
+        return result.confirmation[1].score.mean
+    winner = result.verdict.winner
+    measured = result.candidates[winner].scoring if winner is not None else None
+    return measured.score.mean if measured is not None else 0.0
+
+
+def planned_attempts(settings: RoundSettings, rounds: int, sets: QuestionSets) -> int:
+    """Upper bound of attempts that a chain runs, both evaluations included (for `--dry-run`)."""
+
+    def size(role: Role, wanted: int) -> int:
+        return min(wanted, len(sets.of(role).questions))
+
+    a_round = size(Role.FEEDBACK, settings.feedback)
+    a_round += size(Role.SCORING, settings.scoring) * (1 + settings.proposals)
+    if settings.confirm:
+        a_round += 2 * size(Role.CONFIRMATION, settings.confirmation)
+    return rounds * a_round + 2 * len(sets.evaluation.questions)
