@@ -1,13 +1,14 @@
 """Write the locks in requirements/ from what is installed in the running environment.
 
-Run it with the interpreter of an environment that holds the project, its development group and the build tools; the
-versions found there are split by following the requirements in pyproject.toml:
+Run it with the interpreter of an environment that holds the project, its development group and the build
+tools; the versions found there are split by following the requirements in pyproject.toml:
 
     requirements/build.txt     what builds the project and the dependencies that publish no wheel
     requirements/runtime.txt   what `hl` itself needs
     requirements/dev.txt       runtime.txt, and what the tests and checks need on top
 
-Plain `name==version` lines, sorted. `make lock` resolves everything anew in a scratch environment and calls this.
+Plain `name==version` lines, sorted. `make lock` resolves everything anew in a scratch environment and calls
+this.
 """
 
 import sys
@@ -24,7 +25,7 @@ BUILD_ROOTS = ("hatchling", "editables", "setuptools")
 
 
 def closure(roots: Iterable[str]) -> set[str]:
-    """Normalised names of everything that the requirements pull in here, the requirements themselves included."""
+    """Normalised names of all that the requirements pull in here, the requirements themselves included."""
     found: set[str] = set()
     waiting = [Requirement(r) for r in roots]
     done: set[tuple[str, frozenset[str]]] = set()
@@ -37,7 +38,8 @@ def closure(roots: Iterable[str]) -> set[str]:
         found.add(name)
         for text in distribution(name).requires or ():
             child = Requirement(text)
-            if child.marker is None or any(child.marker.evaluate({"extra": e}) for e in ("", *requirement.extras)):
+            extras = ("", *requirement.extras)
+            if child.marker is None or any(child.marker.evaluate({"extra": e}) for e in extras):
                 waiting.append(child)
     return found
 
@@ -56,10 +58,13 @@ def main() -> int:
     dev = closure(project["dependency-groups"]["dev"])
     folder = ROOT / "requirements"
     folder.mkdir(exist_ok=True)
-    (folder / "build.txt").write_text(render("Builds the project and its source-only dependencies.", build))
-    (folder / "runtime.txt").write_text(render("What hl needs.", runtime))
-    text = render("What the tests and checks need besides.", dev - runtime - build, ("build.txt", "runtime.txt"))
-    (folder / "dev.txt").write_text(text)
+    rest = dev - runtime - build
+    for name, text in {
+        "build.txt": render("Builds the project and its source-only dependencies.", build),
+        "runtime.txt": render("What hl needs.", runtime),
+        "dev.txt": render("What the tests and checks need besides.", rest, ("build.txt", "runtime.txt")),
+    }.items():
+        (folder / name).write_text(text)
     return 0
 
 

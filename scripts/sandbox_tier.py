@@ -1,6 +1,6 @@
 """Start the sandbox and print its tier; exit 1 where it is not the one expected.
 
-    python scripts/sandbox_tier.py landlock+seccomp
+python scripts/sandbox_tier.py landlock+seccomp
 """
 
 import asyncio
