@@ -130,7 +130,7 @@ def test_wheel_holds_nothing_else(wheel: set[str]) -> None:
     }
 
 
-# --- the scripts that a fresh machine meets first ------------------------------------------------------------
+# --- the scripts that a fresh machine meets first -----------------------------------------------------------
 
 
 def preflight(python: str, path: str) -> subprocess.CompletedProcess[str]:
