@@ -1,0 +1,46 @@
+"""What every verb gets from the global options, and the few things that all of them build alike."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print versioned JSON lines instead of text.")]
+"""The `--json` of a read command."""
+
+
+@dataclass(frozen=True, slots=True)
+class Invocation:
+    """The global options, parsed. `-C` has already been obeyed: the process stands in that directory."""
+
+    overrides: tuple[str, ...] = ()
+    """`key=value` texts of `-c`, in order."""
+    pager: bool = True
+    """False after `--no-pager`."""
+
+
+def new_app(help: str | None = None) -> typer.Typer:
+    """An empty app for one verb: plain help, `-h`, no completion options."""
+    return typer.Typer(
+        help=help,
+        add_completion=False,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        no_args_is_help=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+
+
+def invocation(context: typer.Context) -> Invocation:
+    """The global options of this call."""
+    return cast(Invocation, context.obj)
+
+
+def find_root(start: Path | None = None) -> Path | None:
+    """The nearest directory upwards that holds `.git` or `hl.toml`, without asking git; None if none does."""
+    here = (start or Path.cwd()).resolve()
+    for directory in (here, *here.parents):
+        if (directory / ".git").exists() or (directory / "hl.toml").is_file():
+            return directory
+    return None
