@@ -71,7 +71,7 @@ def open_progress(*, quiet: bool = False, stream: IO[str] | None = None) -> Prog
 
 
 def render_snapshot(snapshot: Snapshot) -> str:
-    """One line: `round 2/10 scoring 45/128 | 3 scored, 1 not_found | best 0.812 ± 0.049 (n=64) | 84 s left`."""
+    """One line: `round 2/10 scoring 45/128 | 3 scored, 1 noop | best 0.812 ± 0.049 (n=64) | 84 s left`."""
     head = snapshot.phase
     if snapshot.round:
         head = f"round {snapshot.round}" + (f"/{snapshot.rounds} " if snapshot.rounds else " ") + head

@@ -9,7 +9,7 @@ from hl.types import Cost, Gain, Score
 
 
 def clean(text: str) -> str:
-    """Foreign text without what could steer a terminal: control, format and surrogate characters made visible.
+    """Foreign text without what could steer a terminal: control and format characters made visible.
 
     New lines and tabs stay. Models write replies and summaries, and harnesses write answers: none of them may
     move the cursor, set a title or turn the line around.
