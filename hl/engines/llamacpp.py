@@ -1,0 +1,457 @@
+"""llama.cpp in this process: the embedded default engine, for SmolLM2-135M and any other GGUF.
+
+Promises that the event loop is never blocked (each slot has a daemon thread, in which llama.cpp runs without
+the interpreter's lock), that a cancelled call stops at its next token, that nothing is printed, and that
+closing frees the model. A prompt longer than the context is a reply with empty text and finish reason
+`length`, and a conversation that the model's chat template refuses is an empty reply: a harness caused them,
+so they are no `EngineError`.
+
+Modes. By default, slots are computed together and equal prefixes are read once (`hl.engines.slots`); what
+runs beside a request moves its logits a little, so that replies may differ between runs even at temperature
+0. `deterministic` computes one request at a time, without a prompt cache, on a fixed number of threads: the
+same request gives the same text, about three times slower.
+
+The chat template is the model's own. SmolLM2's puts the system message "You are a helpful AI assistant named
+SmolLM, trained by Hugging Face" before conversations that have none; hl leaves it so, since that is the model
+as published.
+"""
+
+import asyncio
+import atexit
+import http.client
+import json
+import os
+import queue
+import secrets
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from hl.engines.base import EngineSpec, clean_text, digest_of, wire_messages
+from hl.engines.slots import Plan, SlotMap, render_messages
+from hl.engines.weights import KNOWN, locate, sha256_of
+from hl.errors import EngineError, UsageError
+from hl.types import ChatReply, ChatRequest, Message
+
+_SNAPSHOT_BYTES = 256 << 20
+_JOIN_S = 10.0
+_REFUSED = frozenset({400, 413, 422})
+
+
+@dataclass(slots=True, eq=False)
+class _Job:
+    """A call on its way through the threads."""
+
+    request: ChatRequest
+    text: str
+    loop: asyncio.AbstractEventLoop
+    future: "asyncio.Future[ChatReply]"
+    cancelled: threading.Event = field(default_factory=threading.Event)
+
+    def finish(self, result: ChatReply | BaseException) -> None:
+        """Hand the result to the event loop, unless that is gone."""
+        try:
+            self.loop.call_soon_threadsafe(self._set, result)
+        except RuntimeError:  # the loop was closed
+            self.cancelled.set()
+
+    def _set(self, result: ChatReply | BaseException) -> None:
+        if self.future.done():
+            return
+        if isinstance(result, BaseException):
+            self.future.set_exception(result)
+        else:
+            self.future.set_result(result)
+
+
+class _FairClock:
+    """Service time of calls that are computed together: each gets an equal share of the seconds that pass."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._active = 0
+        self._share = 0.0
+        self._at = time.perf_counter()
+
+    def start(self) -> float:
+        with self._lock:
+            self._advance()
+            self._active += 1
+            return self._share
+
+    def stop(self, start: float) -> float:
+        with self._lock:
+            self._advance()
+            self._active -= 1
+            return self._share - start
+
+    def _advance(self) -> None:
+        now = time.perf_counter()
+        if self._active:
+            self._share += (now - self._at) / self._active
+        self._at = now
+
+
+class LlamaCppEngine:
+    """One GGUF model, loaded on the first call."""
+
+    def __init__(self, spec: EngineSpec) -> None:
+        """Find the model file, without loading it.
+
+        Raises:
+            EngineError: The file is not on this machine.
+            UsageError: The spec names no model, or a number in it is out of range.
+        """
+        self._model = spec.path or spec.model
+        if not self._model:
+            raise UsageError("the llamacpp engine needs a model", hint='model = "smollm2"')
+        for key, value in (
+            ("threads", spec.threads),
+            ("slots", spec.slots),
+            ("context_tokens", spec.context_tokens),
+        ):
+            if value < 1:
+                raise UsageError(f"{key} = {value} is not a positive number")
+        self._spec = spec
+        self._path = locate(self._model)
+        self._slots = 1 if spec.deterministic else spec.slots
+        self._map = SlotMap(self._slots, 0 if spec.deterministic else _SNAPSHOT_BYTES, os.close)
+        self._lock = threading.Lock()
+        """Guards the map, the waiting calls and the lists below."""
+        self._waiting: deque[_Job] = deque()
+        self._running: set[_Job] = set()
+        self._work: queue.SimpleQueue[tuple[_Job, Plan] | None] = queue.SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+        self._loading = threading.Lock()
+        self._server: Any = None
+        self._key = secrets.token_hex(16)
+        self._sha256 = ""
+        self._accepts_plain = False
+        self._clock = _FairClock()
+
+    @classmethod
+    def from_spec(cls, spec: EngineSpec) -> "LlamaCppEngine":
+        """Open the model that a spec names."""
+        return cls(spec)
+
+    @property
+    def name(self) -> str:
+        """Readable identity."""
+        return f"llamacpp {Path(self._model).stem if self._model.endswith('.gguf') else self._model}"
+
+    @property
+    def concurrency(self) -> int:
+        """Two calls a slot: one computed, one ready."""
+        return self._slots * 2
+
+    @property
+    def digest(self) -> str:
+        """Over the weights, llama.cpp's version and what is sent with every call; threads where texts repeat."""
+        from importlib.metadata import version
+
+        spec = self._spec
+        return digest_of(
+            engine="llamacpp",
+            version=version("xllamacpp"),
+            weights=self._weights_sha256(),
+            context_tokens=spec.context_tokens,
+            extra_body=spec.extra_body,
+            chat_template_kwargs=spec.chat_template_kwargs,
+            deterministic=spec.threads if spec.deterministic else False,
+        )
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        """Complete one conversation; see `Engine.chat`."""
+        loop = asyncio.get_running_loop()
+        messages = tuple(Message(m.role, clean_text(m.content)) for m in request.messages)
+        job = _Job(request, render_messages(messages), loop, loop.create_future())
+        with self._lock:
+            if self._closed:
+                raise EngineError(f"the engine {self.name} is closed")
+            self._start_threads()
+            self._waiting.append(job)
+            self._dispatch()
+        try:
+            return await job.future
+        finally:
+            job.cancelled.set()
+            with self._lock:
+                if job in self._waiting:
+                    self._waiting.remove(job)
+
+    async def aclose(self) -> None:
+        """Stop all calls and free the model; idempotent."""
+        await asyncio.to_thread(self.close)
+
+    def close(self) -> None:
+        """`aclose` for callers without an event loop; also runs at exit."""
+        with self._lock:
+            self._closed = True
+            failed = [*self._waiting, *self._running]
+            self._waiting.clear()
+            threads, self._threads = self._threads, []
+        for job in failed:
+            job.cancelled.set()
+            job.finish(EngineError(f"the engine {self.name} was closed during a call"))
+        for _ in threads:
+            self._work.put(None)
+        deadline = time.monotonic() + _JOIN_S
+        for thread in threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if not any(thread.is_alive() for thread in threads):
+            with self._lock:
+                self._map.clear()
+            self._server = None
+            atexit.unregister(self.close)
+
+    # --- threads ------------------------------------------------------------------------------------------------
+
+    def _start_threads(self) -> None:
+        if self._threads:
+            return
+        # A daemon thread inside C++ must not outlive the interpreter: stop them before that is torn down.
+        close = weakref.WeakMethod(self.close)
+        atexit.register(lambda: (method := close()) and method())
+        for index in range(self._slots):
+            thread = threading.Thread(target=self._worker, name=f"llamacpp-{index}", daemon=True)
+            thread.start()
+            self._threads.append(thread)
+
+    def _dispatch(self) -> None:
+        """Give idle slots to waiting calls in order of arrival, except to those that wait for a lead."""
+        for job in list(self._waiting):
+            if not self._map.idle:
+                return
+            plan = self._map.plan(job.text)
+            if plan is not None:
+                self._waiting.remove(job)
+                self._running.add(job)
+                self._work.put((job, plan))
+
+    def _worker(self) -> None:
+        while (item := self._work.get()) is not None:
+            job, plan = item
+            text = job.text
+            result: ChatReply | BaseException
+            try:
+                if job.cancelled.is_set():
+                    result = EngineError("the call was cancelled")
+                    text = ""
+                else:
+                    result = self._run(job, plan)
+                    text += f"\x02assistant\x03{result.text}"
+            except Exception as error:
+                result = error
+            job.finish(result)
+            with self._lock:
+                self._running.discard(job)
+                self._map.release(plan.slot, text)
+                self._dispatch()
+
+    # --- one call -----------------------------------------------------------------------------------------------
+
+    def _run(self, job: _Job, plan: Plan) -> ChatReply:
+        server = self._load()
+        start = self._clock.start()
+        try:
+            if plan.restore is not None:
+                self._slot_action(plan.slot, "restore", plan.restore.handle)
+            if plan.lead:
+                self._lead(server, job, plan.slot)
+            done = self._complete(server, self._body(job.request, plan.slot), job.cancelled)
+            if done.code in _REFUSED and not done.overflow:
+                self._check_plain(server, plan.slot, done.error)
+            elif done.code and not done.overflow:
+                raise EngineError(f"llama.cpp failed on {self.name}: {done.error}")
+        finally:
+            seconds = self._clock.stop(start)
+        cost = self._spec.price(done.prompt_tokens, done.completion_tokens)
+        return ChatReply(
+            done.text, done.finish, done.prompt_tokens, done.completion_tokens, seconds, cost=cost
+        )
+
+    def _body(self, request: ChatRequest, slot: int) -> dict[str, Any]:
+        body: dict[str, Any] = dict(self._spec.extra_body)
+        if self._spec.chat_template_kwargs:
+            body["chat_template_kwargs"] = dict(self._spec.chat_template_kwargs)
+        return body | {
+            "messages": wire_messages(request.messages),
+            "max_tokens": request.max_tokens,
+            "temperature": request.temperature,
+            "stop": [clean_text(s) for s in request.stop],
+            "seed": request.seed % 0xFFFFFFFF,  # 0xFFFFFFFF means a random seed
+            "id_slot": slot,
+            "cache_prompt": not self._spec.deterministic,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    def _lead(self, server: Any, job: _Job, slot: int) -> None:
+        """Read the prompt, keep the slot's state, and let those go on that wait for it."""
+        handle = -1
+        try:
+            done = self._complete(server, self._body(job.request, slot) | {"max_tokens": 1}, job.cancelled)
+            if not done.code and not job.cancelled.is_set():
+                handle = os.memfd_create("hl-llamacpp")  # freed by the kernel however this process ends
+                if not self._slot_action(slot, "save", handle):
+                    os.close(handle)
+                    handle = -1
+        finally:
+            with self._lock:
+                if handle >= 0:
+                    self._map.keep(slot, handle, os.fstat(handle).st_size)
+                else:
+                    self._map.end_lead(slot)
+                self._dispatch()
+
+    def _complete(self, server: Any, body: Mapping[str, Any], cancelled: threading.Event) -> "_Done":
+        done = _Done()
+
+        def on_chunk(chunk: Mapping[str, Any]) -> bool:
+            done.add(chunk)
+            return cancelled.is_set()
+
+        try:
+            server.handle_chat_completions(body, on_chunk)
+        except (ValueError, RuntimeError) as error:
+            done.code, done.error = 400, str(error)
+        return done
+
+    def _check_plain(self, server: Any, slot: int, reason: str) -> None:
+        """Tell a refused conversation (the harness's doing) from refused settings (the user's).
+
+        Raises:
+            EngineError: A plain question with the same settings is refused too.
+        """
+        if self._accepts_plain:
+            return
+        plain = ChatRequest((Message("user", "Hello"),), max_tokens=1, temperature=0.0)
+        done = self._complete(server, self._body(plain, slot), threading.Event())
+        if done.code:
+            raise EngineError(
+                f"{self.name} refuses its settings: {reason}",
+                hint="hl config list --origin (extra_body, chat_template_kwargs)",
+            )
+        self._accepts_plain = True
+
+    def _slot_action(self, slot: int, action: str, handle: int) -> bool:
+        """Save or restore a slot through llama.cpp's own port; a failure costs time, nothing else."""
+        address = str(self._server.listening_address).rpartition("/")[2]
+        connection = http.client.HTTPConnection(address, timeout=60)
+        try:
+            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
+            connection.request(
+                "POST", f"/slots/{slot}?action={action}", json.dumps({"filename": str(handle)}), headers
+            )
+            response = connection.getresponse()
+            response.read()
+            return response.status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    # --- the model ----------------------------------------------------------------------------------------------
+
+    def _weights_sha256(self) -> str:
+        known = KNOWN.get(self._model)
+        if known is not None:
+            return known.gguf_sha256
+        if not self._sha256:
+            self._sha256 = sha256_of(self._path)
+        return self._sha256
+
+    def _load(self) -> Any:
+        with self._loading:
+            if self._server is not None:
+                return self._server
+            known = KNOWN.get(self._model)
+            if known is not None and sha256_of(self._path) != known.gguf_sha256:
+                raise EngineError(
+                    f"{self._path} is not the published {known.title}: its sha256 differs",
+                    hint=f"hl model pull {known.name}",
+                )
+            import xllamacpp
+
+            library: Any = xllamacpp  # a compiled module without type information
+            params = library.CommonParams()
+            params.model.path = str(self._path)
+            params.n_parallel = self._slots
+            params.n_ctx = self._slots * self._spec.context_tokens
+            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._spec.threads
+            # Measured: without busy waiting and repacked weights, decoding rises from 67 to 100 tokens a second.
+            params.cpuparams.poll = params.cpuparams_batch.poll = 0
+            params.no_extra_bufts = True
+            params.warmup = False
+            params.verbosity = 0
+            params.cache_ram_mib = 0  # the snapshots take its place
+            # llama.cpp always opens a port on localhost: without the key, others on this machine get nothing from it.
+            params.port = 0
+            params.api_keys = [self._key]
+            params.slot_save_path = "/proc/self/fd/"
+            try:
+                self._server = library.Server(params)
+            except (RuntimeError, ValueError) as error:
+                raise EngineError(
+                    f"llama.cpp cannot load {self._path}: {_load_reason(self._path) or error}"
+                ) from error
+            return self._server
+
+
+@dataclass(slots=True)
+class _Done:
+    """What came out of a completion, gathered from its stream."""
+
+    parts: list[str] = field(default_factory=list[str])
+    finish: str = "stop"
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    code: int = 0
+    error: str = ""
+    overflow: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.parts)
+
+    def add(self, chunk: Mapping[str, Any]) -> None:
+        if error := chunk.get("error"):
+            self.code = int(error.get("code", 500))
+            self.error = str(error.get("message", error))
+            self.overflow = error.get("type") == "exceed_context_size_error"
+            if self.overflow:
+                self.finish = "length"
+                self.prompt_tokens = int(error.get("n_prompt_tokens", 0))
+            return
+        if usage := chunk.get("usage"):
+            self.prompt_tokens = int(usage["prompt_tokens"])
+            self.completion_tokens = int(usage["completion_tokens"])
+        for choice in chunk.get("choices", ()):
+            self.parts.append(choice["delta"].get("content") or "")
+            if choice.get("finish_reason"):
+                self.finish = "length" if choice["finish_reason"] == "length" else "stop"
+
+
+def _load_reason(path: Path) -> str:
+    """Why llama.cpp refuses a file. It says so on stderr only, so a child that may talk tries it again."""
+    program = (
+        "import sys, xllamacpp as x\np = x.CommonParams()\np.model.path = sys.argv[1]\np.n_ctx = 64\n"
+        "p.verbosity = 1\np.warmup = False\np.port = 0\nx.Server(p)\n"
+    )
+    command = [sys.executable, "-P", "-c", program, str(path)]
+    try:
+        said = subprocess.run(command, capture_output=True, timeout=60, check=False).stderr.decode(
+            "utf-8", "replace"
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    reasons = [line.partition(" E ")[2] for line in said.splitlines() if " E " in line]
+    return next((r for r in reasons if "failed to load model" not in r), reasons[0] if reasons else "")
