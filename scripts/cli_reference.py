@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from hl.commands import VERBS
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "cli.md"
 HEAD = """# Command reference
@@ -42,13 +44,13 @@ def subcommands(text: str) -> list[str]:
 
 def render() -> str:
     """The whole page."""
-    parts = [HEAD]
-    waiting: list[tuple[str, ...]] = [()]
+    parts = [HEAD, f"## hl\n\n```text\n{help_of()}```\n"]
+    waiting: list[tuple[str, ...]] = [(verb,) for verb in VERBS]
     while waiting:
         command = waiting.pop(0)
         text = help_of(*command)
         title = " ".join(("hl", *command))
-        parts.append(f"{'#' * min(2 + max(0, len(command) - 1), 4)} {title}\n\n```text\n{text}```\n")
+        parts.append(f"{'#' * (1 + len(command))} {title}\n\n```text\n{text}```\n")
         waiting[:0] = [(*command, name) for name in subcommands(text)]
     return "\n".join(parts)
 

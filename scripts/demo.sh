@@ -28,8 +28,8 @@ mkdir -p demo
 run() { printf '\n$ %s\n' "$*"; "$@" </dev/null; }
 
 run hl model pull smollm2
-run hl init "$repository" --task "reasoning-gym:$family" --profile "$profile" --seed minimal \
-    -c "solver.deterministic=$deterministic"
+run hl -c "solver.deterministic=$deterministic" init "$repository" \
+    --task "reasoning-gym:$family" --profile "$profile" --seed minimal
 printf '\n$ cd %s\n' "$repository"
 cd "$repository"
 run hl revise --rounds "$rounds"
