@@ -18,23 +18,18 @@ as published.
 
 import asyncio
 import atexit
-import http.client
-import json
 import os
 import queue
-import secrets
-import subprocess
-import sys
 import threading
 import time
 import weakref
 from collections import deque
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hl.engines.base import EngineSpec, clean_text, digest_of, wire_messages
+from hl.engines.llama_server import LlamaServer
 from hl.engines.slots import Plan, SlotMap, render_messages
 from hl.engines.weights import KNOWN, locate, sha256_of
 from hl.errors import EngineError, UsageError
@@ -131,8 +126,7 @@ class LlamaCppEngine:
         self._threads: list[threading.Thread] = []
         self._closed = False
         self._loading = threading.Lock()
-        self._server: Any = None
-        self._key = secrets.token_hex(16)
+        self._server: LlamaServer | None = None
         self._sha256 = ""
         self._accepts_plain = False
         self._clock = _FairClock()
@@ -154,7 +148,7 @@ class LlamaCppEngine:
 
     @property
     def digest(self) -> str:
-        """Over the weights, llama.cpp's version and what is sent with every call; threads where texts repeat."""
+        """Over weights, llama.cpp's version and what goes with every call; threads where texts repeat."""
         from importlib.metadata import version
 
         spec = self._spec
@@ -212,7 +206,8 @@ class LlamaCppEngine:
             self._server = None
             atexit.unregister(self.close)
 
-    # --- threads ------------------------------------------------------------------------------------------------
+    # --- threads
+    # ------------------------------------------------------------------------------------------------
 
     def _start_threads(self) -> None:
         if self._threads:
@@ -256,17 +251,18 @@ class LlamaCppEngine:
                 self._map.release(plan.slot, text)
                 self._dispatch()
 
-    # --- one call -----------------------------------------------------------------------------------------------
+    # --- one call
+    # -----------------------------------------------------------------------------------------------
 
     def _run(self, job: _Job, plan: Plan) -> ChatReply:
         server = self._load()
         start = self._clock.start()
         try:
             if plan.restore is not None:
-                self._slot_action(plan.slot, "restore", plan.restore.handle)
+                server.slot_action(plan.slot, "restore", plan.restore.handle)
             if plan.lead:
                 self._lead(server, job, plan.slot)
-            done = self._complete(server, self._body(job.request, plan.slot), job.cancelled)
+            done = server.complete(self._body(job.request, plan.slot), job.cancelled)
             if done.code in _REFUSED and not done.overflow:
                 self._check_plain(server, plan.slot, done.error)
             elif done.code and not done.overflow:
@@ -294,14 +290,14 @@ class LlamaCppEngine:
             "stream_options": {"include_usage": True},
         }
 
-    def _lead(self, server: Any, job: _Job, slot: int) -> None:
+    def _lead(self, server: LlamaServer, job: _Job, slot: int) -> None:
         """Read the prompt, keep the slot's state, and let those go on that wait for it."""
         handle = -1
         try:
-            done = self._complete(server, self._body(job.request, slot) | {"max_tokens": 1}, job.cancelled)
+            done = server.complete(self._body(job.request, slot) | {"max_tokens": 1}, job.cancelled)
             if not done.code and not job.cancelled.is_set():
                 handle = os.memfd_create("hl-llamacpp")  # freed by the kernel however this process ends
-                if not self._slot_action(slot, "save", handle):
+                if not server.slot_action(slot, "save", handle):
                     os.close(handle)
                     handle = -1
         finally:
@@ -312,20 +308,7 @@ class LlamaCppEngine:
                     self._map.end_lead(slot)
                 self._dispatch()
 
-    def _complete(self, server: Any, body: Mapping[str, Any], cancelled: threading.Event) -> "_Done":
-        done = _Done()
-
-        def on_chunk(chunk: Mapping[str, Any]) -> bool:
-            done.add(chunk)
-            return cancelled.is_set()
-
-        try:
-            server.handle_chat_completions(body, on_chunk)
-        except (ValueError, RuntimeError) as error:
-            done.code, done.error = 400, str(error)
-        return done
-
-    def _check_plain(self, server: Any, slot: int, reason: str) -> None:
+    def _check_plain(self, server: LlamaServer, slot: int, reason: str) -> None:
         """Tell a refused conversation (the harness's doing) from refused settings (the user's).
 
         Raises:
@@ -334,32 +317,16 @@ class LlamaCppEngine:
         if self._accepts_plain:
             return
         plain = ChatRequest((Message("user", "Hello"),), max_tokens=1, temperature=0.0)
-        done = self._complete(server, self._body(plain, slot), threading.Event())
+        done = server.complete(self._body(plain, slot), threading.Event())
         if done.code:
             raise EngineError(
-                f"{self.name} refuses its settings: {reason}",
-                hint="hl config list --origin (extra_body, chat_template_kwargs)",
+                f"{self.name} refuses extra_body or chat_template_kwargs: {reason}",
+                hint="hl config list --origin",
             )
         self._accepts_plain = True
 
-    def _slot_action(self, slot: int, action: str, handle: int) -> bool:
-        """Save or restore a slot through llama.cpp's own port; a failure costs time, nothing else."""
-        address = str(self._server.listening_address).rpartition("/")[2]
-        connection = http.client.HTTPConnection(address, timeout=60)
-        try:
-            headers = {"Authorization": f"Bearer {self._key}", "Content-Type": "application/json"}
-            connection.request(
-                "POST", f"/slots/{slot}?action={action}", json.dumps({"filename": str(handle)}), headers
-            )
-            response = connection.getresponse()
-            response.read()
-            return response.status == 200
-        except (OSError, http.client.HTTPException):
-            return False
-        finally:
-            connection.close()
-
-    # --- the model ----------------------------------------------------------------------------------------------
+    # --- the model
+    # ----------------------------------------------------------------------------------------------
 
     def _weights_sha256(self) -> str:
         known = KNOWN.get(self._model)
@@ -369,89 +336,17 @@ class LlamaCppEngine:
             self._sha256 = sha256_of(self._path)
         return self._sha256
 
-    def _load(self) -> Any:
+    def _load(self) -> LlamaServer:
         with self._loading:
-            if self._server is not None:
-                return self._server
-            known = KNOWN.get(self._model)
-            if known is not None and sha256_of(self._path) != known.gguf_sha256:
-                raise EngineError(
-                    f"{self._path} is not the published {known.title}: its sha256 differs",
-                    hint=f"hl model pull {known.name}",
+            if self._server is None:
+                known = KNOWN.get(self._model)
+                if known is not None and sha256_of(self._path) != known.gguf_sha256:
+                    raise EngineError(
+                        f"{self._path} is not the published {known.title}: its sha256 differs",
+                        hint=f"hl model pull {known.name}",
+                    )
+                spec = self._spec
+                self._server = LlamaServer(
+                    self._path, slots=self._slots, threads=spec.threads, context_tokens=spec.context_tokens
                 )
-            import xllamacpp
-
-            library: Any = xllamacpp  # a compiled module without type information
-            params = library.CommonParams()
-            params.model.path = str(self._path)
-            params.n_parallel = self._slots
-            params.n_ctx = self._slots * self._spec.context_tokens
-            params.cpuparams.n_threads = params.cpuparams_batch.n_threads = self._spec.threads
-            # Measured: without busy waiting and repacked weights, decoding rises from 67 to 100 tokens a second.
-            params.cpuparams.poll = params.cpuparams_batch.poll = 0
-            params.no_extra_bufts = True
-            params.warmup = False
-            params.verbosity = 0
-            params.cache_ram_mib = 0  # the snapshots take its place
-            # llama.cpp always opens a port on localhost: without the key, others on this machine get nothing from it.
-            params.port = 0
-            params.api_keys = [self._key]
-            params.slot_save_path = "/proc/self/fd/"
-            try:
-                self._server = library.Server(params)
-            except (RuntimeError, ValueError) as error:
-                raise EngineError(
-                    f"llama.cpp cannot load {self._path}: {_load_reason(self._path) or error}"
-                ) from error
             return self._server
-
-
-@dataclass(slots=True)
-class _Done:
-    """What came out of a completion, gathered from its stream."""
-
-    parts: list[str] = field(default_factory=list[str])
-    finish: str = "stop"
-    prompt_tokens: int = 0
-    completion_tokens: int = 0
-    code: int = 0
-    error: str = ""
-    overflow: bool = False
-
-    @property
-    def text(self) -> str:
-        return "".join(self.parts)
-
-    def add(self, chunk: Mapping[str, Any]) -> None:
-        if error := chunk.get("error"):
-            self.code = int(error.get("code", 500))
-            self.error = str(error.get("message", error))
-            self.overflow = error.get("type") == "exceed_context_size_error"
-            if self.overflow:
-                self.finish = "length"
-                self.prompt_tokens = int(error.get("n_prompt_tokens", 0))
-            return
-        if usage := chunk.get("usage"):
-            self.prompt_tokens = int(usage["prompt_tokens"])
-            self.completion_tokens = int(usage["completion_tokens"])
-        for choice in chunk.get("choices", ()):
-            self.parts.append(choice["delta"].get("content") or "")
-            if choice.get("finish_reason"):
-                self.finish = "length" if choice["finish_reason"] == "length" else "stop"
-
-
-def _load_reason(path: Path) -> str:
-    """Why llama.cpp refuses a file. It says so on stderr only, so a child that may talk tries it again."""
-    program = (
-        "import sys, xllamacpp as x\np = x.CommonParams()\np.model.path = sys.argv[1]\np.n_ctx = 64\n"
-        "p.verbosity = 1\np.warmup = False\np.port = 0\nx.Server(p)\n"
-    )
-    command = [sys.executable, "-P", "-c", program, str(path)]
-    try:
-        said = subprocess.run(command, capture_output=True, timeout=60, check=False).stderr.decode(
-            "utf-8", "replace"
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    reasons = [line.partition(" E ")[2] for line in said.splitlines() if " E " in line]
-    return next((r for r in reasons if "failed to load model" not in r), reasons[0] if reasons else "")

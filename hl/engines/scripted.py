@@ -3,7 +3,7 @@
 A rules file is JSON:
 
     {"rules": [{"when": "2 + 2", "replies": ["4", "four"], "tokens": 3, "delay_s": 0.5},
-               {"when": {"system": "You revise", "last": "chain_sum", "regex": "0[.]\\\\d"}, "replies": ["..."]},
+               {"when": {"system": "You revise", "last": "chain_sum", "regex": "0[.]5"}, "replies": ["..."]},
                {"when": "boom", "fail": "the server is down"}],
      "default": "no rule matched", "log": "calls.jsonl"}
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from hl.types import Message
 
 COLD_CHARS = 400
-"""An unread part longer than this (about 100 tokens, half a second) is worth a snapshot or waiting for one."""
+"""An unread part longer than this (100 tokens, half a second) is worth a snapshot, or waiting for one."""
 NEAR_CHARS = 64
 """Differences below this do not decide between slots."""
 
@@ -91,7 +91,7 @@ class SlotMap:
         self.idle = dict.fromkeys(range(self.count), 0)
 
     def plan(self, text: str) -> Plan | None:
-        """Take a slot for this prompt; None if it is better to wait (no idle slot, or a lead reads its prefix)."""
+        """Take a slot for this prompt; None where it must wait: no idle slot, or a lead reads its prefix."""
         if not self.idle:
             return None
         warm = {slot: shared_prefix(text, self.texts[slot]) for slot in self.idle}

