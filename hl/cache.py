@@ -44,11 +44,17 @@ class Cache:
             self._db.execute("PRAGMA journal_mode=WAL")
             # NORMAL survives the death of the process, which is what resuming needs; only a power cut can lose replies.
             self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute("CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
-            self._db.execute("CREATE TABLE IF NOT EXISTS attempts (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID")
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS replies (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+            )
+            self._db.execute(
+                "CREATE TABLE IF NOT EXISTS attempts (key TEXT PRIMARY KEY, value BLOB) WITHOUT ROWID"
+            )
             self._db.execute(f"PRAGMA user_version={SCHEMA}")
         except sqlite3.DatabaseError as error:
-            raise RepositoryError(f"The attempt cache {path} cannot be used: {error}.", hint=f"rm {path}") from error
+            raise RepositoryError(
+                f"The attempt cache {path} cannot be used: {error}.", hint=f"rm {path}"
+            ) from error
 
     def reply(self, key: str) -> ChatReply | None:
         """The stored reply, or None."""

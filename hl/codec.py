@@ -69,7 +69,9 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
         if not isinstance(data, dict):
             raise ValueError(f"{where}: expected an object")
         value_type = typing.get_args(kind)[1]
-        return {str(k): _decode(value_type, v, f"{where}.{k}") for k, v in cast("dict[Any, Any]", data).items()}
+        return {
+            str(k): _decode(value_type, v, f"{where}.{k}") for k, v in cast("dict[Any, Any]", data).items()
+        }
     if is_dataclass(kind):
         return _decode_dataclass(cast("type", kind), data, where)
     if isinstance(kind, type) and issubclass(kind, Enum):

@@ -186,7 +186,9 @@ class Evaluator:
                 self._cache.put_attempt(self._key(harness, question, trial), attempt)
                 return attempt
             self._lost_in_a_row += 1
-            fault = session.stopped or SandboxError(f"An attempt was lost: {result.error or 'the sandbox broke'}.")
+            fault = session.stopped or SandboxError(
+                f"An attempt was lost: {result.error or 'the sandbox broke'}."
+            )
             if self._lost_in_a_row >= LOST_IN_A_ROW:
                 raise fault
             if tries == LOST_RETRIES:
@@ -228,7 +230,13 @@ class Evaluator:
 
     def _key(self, harness: Harness, question: Question, trial: int) -> str:
         return cache_key(
-            {"harness": harness.digest, "question": question.id, "trial": trial, "solver": self.solver.digest, "rules": self._rules}
+            {
+                "harness": harness.digest,
+                "question": question.id,
+                "trial": trial,
+                "solver": self.solver.digest,
+                "rules": self._rules,
+            }
         )
 
     def measure(self, work: Work, attempts: Sequence[Attempt]) -> Measurement:

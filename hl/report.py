@@ -65,7 +65,11 @@ async def classify(
     for line in _last_lines(trace):
         if line != answer.strip() and await accepts(line):
             # A gold that the question itself spells out can be the last line by chance.
-            return FailureClass.UNKNOWN if gold.answer and gold.answer in question.text else FailureClass.EXTRACTION
+            return (
+                FailureClass.UNKNOWN
+                if gold.answer and gold.answer in question.text
+                else FailureClass.EXTRACTION
+            )
     if not answer.strip():
         return FailureClass.EMPTY
     if gold.answer is not None and same_but_for_format(answer, gold.answer):
@@ -189,7 +193,9 @@ def render_json(report: Report) -> str:
     return json.dumps({"version": 1, "report": encode(report)}, ensure_ascii=False)
 
 
-def render_report(report: Report, *, max_tokens: int = 6000, count: Callable[[str], int] | None = None) -> str:
+def render_report(
+    report: Report, *, max_tokens: int = 6000, count: Callable[[str], int] | None = None
+) -> str:
     """The report as text of at most `max_tokens` tokens.
 
     Cases are dropped from the end and their parts abridged in the middle until it fits; score, classes and history come
@@ -236,7 +242,10 @@ def _by_class(failures: Sequence[Case]) -> list[Case]:
 
 
 def _counts(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0]))) or "none"
+    return (
+        ", ".join(f"{name} {n}" for name, n in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0])))
+        or "none"
+    )
 
 
 def _render_head(report: Report) -> str:
@@ -250,7 +259,9 @@ def _render_head(report: Report) -> str:
     ]
     if report.tool_errors:
         lines.append(f"Errors reported by model.python: {_counts(report.tool_errors)}.")
-    lines.append(f"Per attempt: {report.calls_per_attempt:.1f} model calls, {report.tokens_per_attempt:.0f} tokens.")
+    lines.append(
+        f"Per attempt: {report.calls_per_attempt:.1f} model calls, {report.tokens_per_attempt:.0f} tokens."
+    )
     if report.zero_call_share > 0:
         lines.append(f"{report.zero_call_share:.0%} of the attempts never asked the model.")
     if report.history:

@@ -16,7 +16,7 @@ from hl.errors import EngineError
 from hl.evaluate import Evaluator, Progress, Work, same_behaviour
 from hl.report import build_report
 from hl.sandbox.host import JobResult, Limits
-from hl.selection import decide, select
+from hl.selection import decide, pair, select
 from hl.solver import Meter
 from hl.types import (
     Attempt,
@@ -163,7 +163,9 @@ async def run_round(
 
     # 2 measure
     works = [Work(parent.harness, feedback_block), Work(parent.harness, scoring_block)]
-    (feedback, feedback_runs), (scoring, scoring_runs) = await _score(evaluator, works, number, "measure", on_event)
+    (feedback, feedback_runs), (scoring, scoring_runs) = await _score(
+        evaluator, works, number, "measure", on_event
+    )
     report = build_report(
         rooms.task, feedback, feedback_runs, feedback_block, history, show_gold=settings.show_gold
     )
@@ -198,11 +200,12 @@ async def run_round(
         winner = proposals[selection.winner].candidate
         assert winner is not None  # only scored candidates win
         block = rooms.sets.confirmation.block(index, settings.confirmation)
-        pair = await _score(
+        measured = await _score(
             evaluator, [Work(parent.harness, block), Work(winner, block)], number, "confirm", on_event
         )
-        confirmation = tuple(m for m, _ in pair)
-    verdict = decide(settings.select, selection, confirmation, confirm=settings.confirm)
+        confirmation = tuple(m for m, _ in measured)
+    confirmed = pair(*confirmation) if confirmation else None
+    verdict = decide(settings.select, selection, confirmed, confirm=settings.confirm)
 
     result = Round(
         lineage=parent.lineage,
@@ -258,7 +261,9 @@ async def _propose(context: ProposalContext, rooms: Rooms, known: dict[str, str]
             known[program_digest(proposal.candidate)] = proposal.candidate.digest
         proposals.append(proposal)
     if proposals and all(p.outcome is Outcome.LOST for p in proposals):
-        raise EngineError(f"The proposer {rooms.proposer.name} failed: {proposals[0].detail}", hint="hl doctor")
+        raise EngineError(
+            f"The proposer {rooms.proposer.name} failed: {proposals[0].detail}", hint="hl doctor"
+        )
     return proposals
 
 
@@ -272,7 +277,9 @@ async def _ask(context: ProposalContext, rooms: Rooms, index: int, count: int) -
     return reply
 
 
-def _apply(context: ProposalContext, rooms: Rooms, reply: Reply, index: int, known: Mapping[str, str]) -> Proposal:
+def _apply(
+    context: ProposalContext, rooms: Rooms, reply: Reply, index: int, known: Mapping[str, str]
+) -> Proposal:
     if reply.error:
         return Proposal(index, rooms.proposer.name, reply, Outcome.LOST, detail=reply.error)
     return propose_from_reply(context.harness, reply, index=index, proposer=rooms.proposer.name, known=known)

@@ -82,7 +82,9 @@ class Meter:
             StoppedEarly: A limit is reached.
         """
         if reason := self.exceeded():
-            raise StoppedEarly(f"The run's budget is used up: {reason}.", hint="hl revise --continue, with a higher limit")
+            raise StoppedEarly(
+                f"The run's budget is used up: {reason}.", hint="hl revise --continue, with a higher limit"
+            )
 
 
 class MeteredEngine:
@@ -135,7 +137,9 @@ class MeteredEngine:
             return reply
         except BaseException as error:
             if not future.done():
-                future.set_exception(error if isinstance(error, HlError) else HlError(f"The call was given up: {error!r}."))
+                future.set_exception(
+                    error if isinstance(error, HlError) else HlError(f"The call was given up: {error!r}.")
+                )
                 future.exception()  # retrieved: nobody may be waiting
             raise
         finally:
@@ -191,7 +195,9 @@ class Solver:
         self, question: Question, trial: int, *, wall_s: float, python: RunPython, search: Search | None
     ) -> "AttemptSession":
         """A fresh conversation partner for one attempt."""
-        return AttemptSession(self, trial_seed(question.id, trial), wall_s=wall_s, python=python, search=search)
+        return AttemptSession(
+            self, trial_seed(question.id, trial), wall_s=wall_s, python=python, search=search
+        )
 
 
 def trial_seed(question_id: str, trial: int) -> int:
@@ -235,7 +241,9 @@ class AttemptSession:
 
     def behaviour(self, answer: str) -> str:
         """Digest of all calls made (in any order) and the answer."""
-        return hashlib.sha256("\n".join([*sorted(self._asked), repr(answer)]).encode("utf-8", "replace")).hexdigest()[:16]
+        return hashlib.sha256(
+            "\n".join([*sorted(self._asked), repr(answer)]).encode("utf-8", "replace")
+        ).hexdigest()[:16]
 
     async def call(self, op: str, args: Mapping[str, Any]) -> Answer:
         """Serve one call of the harness. Arguments are untrusted JSON."""
@@ -344,7 +352,10 @@ class AttemptSession:
 
     async def _run_search(self, args: Mapping[str, Any]) -> Answer:
         if self._search is None:
-            return Answer(kind="unavailable", message="this task has no corpus: model.search works only where it has one")
+            return Answer(
+                kind="unavailable",
+                message="this task has no corpus: model.search works only where it has one",
+            )
         query, k = args.get("query"), args.get("k", 5)
         if not isinstance(query, str) or not isinstance(k, int) or not 1 <= k <= 100:
             return Answer(kind="value", message="search needs a text query and 1 <= k <= 100")
@@ -353,7 +364,9 @@ class AttemptSession:
         started = time.monotonic()
         passages = await self._search(_clean(query), k)
         seconds = time.monotonic() - started
-        self._note(place, "search", query, "\n".join(f"{title}: {text}" for title, text in passages), "", seconds)
+        self._note(
+            place, "search", query, "\n".join(f"{title}: {text}" for title, text in passages), "", seconds
+        )
         return Answer(value=[{"title": title, "text": text} for title, text in passages], seconds=seconds)
 
     def _place(self) -> int:

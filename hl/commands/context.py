@@ -9,6 +9,12 @@ import typer
 JsonOption = Annotated[bool, typer.Option("--json", help="Print versioned JSON lines instead of text.")]
 """The `--json` of a read command."""
 
+UnsafeOption = Annotated[
+    bool,
+    typer.Option("--unsafe-no-sandbox", help="Run untrusted code unconfined; every score then says so."),
+]
+"""The `--unsafe-no-sandbox` of the verbs that run harnesses: the command line only, never a file."""
+
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
