@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def encode(value: Any) -> Any:
-    """A JSON value: dataclasses become objects, tuples arrays, enums their values; fields at their default are left out."""
+    """A JSON value: dataclasses become objects, tuples arrays, enums values; fields at their default are left out."""
     if is_dataclass(value) and not isinstance(value, type):
         out: dict[str, Any] = {}
         for f in fields(value):

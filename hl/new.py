@@ -135,7 +135,7 @@ def create(
 
     directory.mkdir(parents=True, exist_ok=True)
     ledger = Ledger.create(directory)
-    write_sets(directory / QUESTIONS, generated, task.spec)
+    write_sets(directory / QUESTIONS, generated, task.spec, task.identity_family)
     for name, text in harness.files:
         (directory / name).write_text(text, encoding="utf-8", newline="")
     write_values(directory / FILE, values)

@@ -9,10 +9,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from hl.codec import decode, encode
 from hl.errors import RepositoryError
 from hl.evaluate import Progress
-from hl.journal import Journal
+from hl.journal import Journal, Options, Run
 from hl.measure import choose_work, measure_once
 from hl.rounds import ChainState, Event, Stops, planned_attempts, run_chain
 from hl.selection import pair
@@ -22,39 +21,6 @@ from hl.workspace import Switches, Workspace
 
 SAVE_INTERVAL_S = 2.0
 """How often the journal takes down what was spent (ours)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Options:
-    """What the command line asked for; kept in the journal so that `--continue` means the same run."""
-
-    rounds: int
-    patience: int | None = None
-    target: float | None = None
-    max_calls: int | None = None
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    max_cost: float | None = None
-    overrides: tuple[str, ...] = ()
-    """`key=value` texts, the rules of the round among them."""
-    profile: str = ""
-
-    def limits(self) -> RunLimits:
-        """As the meter takes them."""
-        return RunLimits(self.max_calls, self.max_tokens, self.max_seconds, self.max_cost)
-
-
-@dataclass(slots=True)
-class Run:
-    """A run as the journal holds it."""
-
-    lineage: str
-    start: str
-    """Commit at which it began."""
-    first_round: int
-    """Number of its first round: from here on the ledger's rounds are this run's, whatever instant it was killed at."""
-    options: Options
-    spent: Cost = Cost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,8 +79,7 @@ def open_run(workspace: Workspace, journal: Journal, options: Options) -> Run:
     Raises:
         RepositoryError: An interrupted run is waiting.
     """
-    if (waiting := journal.load()) is not None:
-        interrupted = decode(Run, waiting)
+    if (interrupted := journal.load()) is not None:
         done = workspace.ledger.next_round(interrupted.lineage) - interrupted.first_round
         raise RepositoryError(
             f"A run was interrupted after {done} of {interrupted.options.rounds} rounds.",
@@ -130,10 +95,9 @@ def load_run(workspace: Workspace, journal: Journal) -> Run:
     Raises:
         RepositoryError: There is none, or the branch is another one now.
     """
-    data = journal.load()
-    if data is None:
+    run = journal.load()
+    if run is None:
         raise RepositoryError("There is no interrupted run here.", hint="hl revise --rounds N")
-    run = decode(Run, data)
     head = workspace.read()
     if head.lineage != run.lineage:
         raise RepositoryError(
@@ -169,14 +133,15 @@ async def revise(
         EngineError: An engine stays down; likewise.
         SandboxError: No sandbox holds here.
     """
-    meter = Meter(run.options.limits(), run.spent)
+    o = run.options
+    limits = RunLimits(o.max_calls, o.max_tokens, o.max_seconds, o.max_cost)
+    meter = Meter(limits, run.spent)
     last_save = 0.0
 
     def save() -> None:
         nonlocal last_save
         last_save = time.monotonic()
-        run.spent = meter.cost
-        journal.save(encode(run))
+        journal.save(replace(run, spent=meter.cost))
 
     def tell(event: Event) -> None:
         if time.monotonic() - last_save > SAVE_INTERVAL_S:

@@ -38,6 +38,7 @@ from hl.types import (
 
 if TYPE_CHECKING:
     from hl.records import Records
+    from hl.tasks.questions import Manifest
 
 QUESTIONS = "questions"
 """Folder of the materialised question sets, tracked."""
@@ -91,10 +92,10 @@ class Workspace:
     @cached_property
     def spec(self) -> TaskSpec:
         """The task as it was when its questions were made."""
-        return self._loaded[0]
+        return self._loaded[0].spec
 
     @cached_property
-    def _loaded(self) -> tuple[TaskSpec, QuestionSets]:
+    def _loaded(self) -> "tuple[Manifest, QuestionSets]":
         from hl.tasks.questions import load_sets
 
         return load_sets(self.root / QUESTIONS)

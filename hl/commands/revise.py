@@ -69,8 +69,8 @@ def revise(
     from dataclasses import replace
 
     from hl.errors import RepositoryError, StoppedEarly, UsageError
-    from hl.journal import Journal
-    from hl.revise import Options, Summary, load_run, open_run, plan
+    from hl.journal import Journal, Options
+    from hl.revise import Summary, load_run, open_run, plan
     from hl.revise import revise as carry_out
     from hl.rounds import Event
     from hl.ui import say, warn, write_json
@@ -137,7 +137,8 @@ def revise(
             )
         if resume:
             run = load_run(workspace, journal)
-            run.options = replace(run.options, **{k: v for k, v in given.items() if v is not None})
+            changed = {k: v for k, v in given.items() if v is not None}
+            run = replace(run, options=replace(run.options, **changed))  # pyright: ignore[reportArgumentType]
             workspace = Workspace.open(directory, run.options.overrides, profile=run.options.profile or None)
         else:
             options = Options(rounds or 3, **given, overrides=tuple(overrides), profile=profile)  # pyright: ignore[reportArgumentType]

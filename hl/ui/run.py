@@ -122,4 +122,5 @@ def render_round(result: Round) -> str:
         else ""
     )
     parent = render_score(result.scoring.score)
-    return f"round {result.number}: {verdict.decision.value}{noise}{gain}; parent {parent}; {outcomes}; {one_line(winner, 70)}"
+    head = f"round {result.number}: {verdict.decision.value}{noise}{gain}"
+    return f"{head}; parent {parent}; {outcomes}; {one_line(winner, 70)}"
