@@ -43,9 +43,11 @@ def render_help() -> str:
         "",
         "Options:",
         *(f"  {name:<14}{text}" for name, text in OPTIONS),
+        "",
+        "Commands:",
     ]
     for heading, verbs in GROUPS:
-        lines += ["", f"{heading}:", *(f"  {verb:<14}{text}" for verb, text in verbs)]
+        lines += [f" {heading}", *(f"  {verb:<14}{text}" for verb, text in verbs)]
     return "\n".join(lines) + "\n"
 
 
@@ -68,6 +70,9 @@ def run(arguments: list[str]) -> int:
         _silence_stdout()
         return EXIT_PIPE
     except Exception as error:
+        if isinstance(error, OSError) and error.errno in _surroundings():
+            where = f"{error.filename}: " if error.filename else ""
+            return _fail(f"{where}{error.strerror}.", None, HlError.exit_code)
         if type(error).__module__.startswith("typer."):
             return _usage(error)
         return _bug(error)
@@ -157,6 +162,22 @@ def _build() -> Any:
 
     app.callback()(options)
     return get_command(app)
+
+
+def _surroundings() -> set[int]:
+    """Errors of the machine rather than ours: no space, no right, too many open files."""
+    import errno
+
+    return {
+        errno.ENOSPC,
+        errno.EDQUOT,
+        errno.EROFS,
+        errno.EACCES,
+        errno.EPERM,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.EIO,
+    }
 
 
 def _unknown_verb(verb: str) -> HlError:

@@ -27,7 +27,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("status", "Where the branch stands and what to type next"),
             ("log", "Rounds with verdict, score and gain"),
             ("show", "One edit: the diff, the reply, the verdict, the scores"),
-            ("diff", "The difference of two revisions, in code and question by question"),
+            ("diff", "Compare two revisions, in code and question by question"),
             ("report", "What a proposer is told about a revision"),
             ("best", "Revisions by score"),
         ),

@@ -5,6 +5,7 @@ the command line. What a foreign repository must not decide (programs, addresses
 refused until the user trusts it: see `hl.config.trust`.
 """
 
+import difflib
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -196,7 +197,11 @@ def flatten(data: Mapping[str, Any], where: str) -> list[tuple[Key, Any]]:
                 hint="hl config list",
             )
         if section not in SECTIONS:
-            find_key(section, where)
+            near = difflib.get_close_matches(section, SECTIONS, n=1)
+            meant = f"; did you mean [{near[0]}]?" if near else "."
+            raise UsageError(
+                f"{where}: unknown section [{show(section)[1:-1]}]{meant}", hint="hl config list"
+            )
         pairs.extend((find_key(f"{section}.{field}", where), raw) for field, raw in table.items())  # pyright: ignore[reportUnknownVariableType]
     return pairs
 

@@ -4,8 +4,10 @@ functions.
 
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from hl.types import Cost, Gain, Score
+if TYPE_CHECKING:  # building the nouns' classes costs more than printing a log
+    from hl.types import Cost, Gain, Score
 
 
 def clean(text: str) -> str:
@@ -33,14 +35,14 @@ def _visible(c: str) -> str:
     return f"\\x{ord(c):02x}" if ord(c) < 256 else f"\\u{ord(c):04x}"
 
 
-def render_score(score: Score | None) -> str:
+def render_score(score: "Score | None") -> str:
     """`0.812 ± 0.049 (n=64)`; `-` where there is none."""
     if score is None or score.n == 0:
         return "-"
     return f"{score.mean:.3f} ± {score.se:.3f} (n={score.n})"
 
 
-def render_gain(gain: Gain | None) -> str:
+def render_gain(gain: "Gain | None") -> str:
     """`+0.125 ± 0.060`; `-` where there is none."""
     return "-" if gain is None or gain.n == 0 else f"{gain.mean:+.3f} ± {gain.se:.3f}"
 
@@ -50,7 +52,7 @@ def render_counts(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n} {name}" for name, n in sorted(counts.items(), key=lambda kv: (-kv[1], kv[0])) if n)
 
 
-def render_cost(cost: Cost) -> str:
+def render_cost(cost: "Cost") -> str:
     """`1,204 calls, 312,900 tokens, 84 s`, and the money where there was any."""
     tokens = cost.prompt_tokens + cost.completion_tokens
     text = f"{cost.calls:,} calls, {tokens:,} tokens, {render_seconds(cost.seconds)}"
