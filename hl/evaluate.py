@@ -49,6 +49,10 @@ class Runner(Protocol):
         """Run one harness on one question."""
         ...
 
+    async def smoke(self, harness: Harness, *, limits: Limits) -> JobResult:
+        """Import a harness and make one call with a stubbed model."""
+        ...
+
     async def python(self, code: str, *, timeout_s: float) -> PythonResult:
         """Run code with no model."""
         ...
@@ -109,11 +113,11 @@ class Evaluator:
     ) -> None:
         self.sandbox = sandbox
         self.solver = solver
+        self.limits = limits
         self.mode = mode
         self._grader = grader
         self._cache = cache
         self._meter = meter
-        self._limits = limits
         self._concurrency = max(1, concurrency)
         self._require_model_call = require_model_call
         self._search = search
@@ -173,10 +177,10 @@ class Evaluator:
         while True:
             self._meter.check()
             session = self.solver.session(
-                question, trial, wall_s=self._limits.wall_s, python=self.sandbox.python, search=self._search
+                question, trial, wall_s=self.limits.wall_s, python=self.sandbox.python, search=self._search
             )
             result = await self.sandbox.run(
-                harness, question.text, seed=session.seed, session=session, limits=self._limits
+                harness, question.text, seed=session.seed, session=session, limits=self.limits
             )
             if isinstance(session.stopped, StoppedEarly):
                 raise session.stopped

@@ -206,7 +206,7 @@ def render_report(
         max_tokens: The budget.
         count: Counts tokens; by default characters / 3.5.
     """
-    measure = count or (lambda text: int(len(text) / CHARS_PER_TOKEN) + 1)
+    measure = count or estimate_tokens
     head = _render_head(report)
     kinds = _by_class(report.failures)
     for chars in (1600, 900, 500, 250, 120):
@@ -227,6 +227,11 @@ def render_report(
     while head and measure(head) > max_tokens:
         head = head[: int(len(head) * 0.9)]
     return head
+
+
+def estimate_tokens(text: str) -> int:
+    """Tokens of a text without a tokenizer: characters / 3.5, rounded up."""
+    return int(len(text) / CHARS_PER_TOKEN) + 1
 
 
 def _by_class(failures: Sequence[Case]) -> list[Case]:

@@ -15,14 +15,12 @@ from hl.edits import program_digest, propose_from_reply
 from hl.errors import EngineError
 from hl.evaluate import Evaluator, Progress, Work, same_behaviour
 from hl.report import build_report
-from hl.sandbox.host import JobResult, Limits
 from hl.selection import decide, pair, select
 from hl.solver import Meter
 from hl.types import (
     Attempt,
     Candidate,
     Cost,
-    Harness,
     HistoryEntry,
     Measurement,
     Outcome,
@@ -58,14 +56,6 @@ REPAIRABLE = frozenset(
 """Outcomes after which a repair turn is offered: the hint says what to change."""
 
 
-class Smoke(Protocol):
-    """The part of the sandbox that the smoke test uses."""
-
-    async def smoke(self, harness: Harness, *, limits: Limits) -> JobResult:
-        """Import the harness and make one stubbed call."""
-        ...
-
-
 @dataclass(frozen=True, slots=True)
 class RoundSettings:
     """How a round is run."""
@@ -96,8 +86,6 @@ class Rooms:
     sets: QuestionSets
     evaluator: Evaluator
     proposer: Proposer
-    sandbox: Smoke
-    limits: Limits
     meter: Meter
     settings: RoundSettings
 
@@ -288,7 +276,7 @@ def _apply(
 async def _smoke(proposal: Proposal, rooms: Rooms) -> Proposal:
     if proposal.outcome is not Outcome.SCORED or proposal.candidate is None:
         return proposal
-    result = await rooms.sandbox.smoke(proposal.candidate, limits=rooms.limits)
+    result = await rooms.evaluator.sandbox.smoke(proposal.candidate, limits=rooms.evaluator.limits)
     if result.status is Status.OK:
         return proposal
     if result.status is Status.TIMEOUT:

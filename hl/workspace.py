@@ -226,8 +226,6 @@ class Workspace:
                 sets=self.sets,
                 evaluator=evaluator,
                 proposer=proposer,
-                sandbox=evaluator.sandbox,
-                limits=self.limits(),
                 meter=meter,
                 settings=self.round_settings(),
             )
