@@ -23,6 +23,8 @@ MAX_REPLY_CHARS = 1_000_000
 """Longer replies are not read at all (ours): sixteen times the largest harness."""
 SUMMARY_CHARS = 100
 """Longest summary line (ours)."""
+_SUMMARY_LINES = 200
+"""Lines searched for a summary: decoration by the megabyte is not read."""
 
 _MARKER = re.compile(r"([ \t]*)(?:(<{5,9})[ \t]*SEARCH|(={5,9})|(>{5,9})[ \t]*REPLACE)[ \t]*")
 _ALMOST_HEAD = re.compile(r"[ \t]*(?:<{4,}[ \t]*search\b|<{5,}(?!<)[ \t]*(?:\w|$))", re.IGNORECASE)
@@ -309,8 +311,14 @@ def summarise_reply(text: str) -> str:
     lines, offset, _ = _without_thinking(text[:MAX_REPLY_CHARS])
     _, outside, _ = _scan(lines, offset)
     fenced = False
+    tried = 0
     for start, stop in outside:
         for line in lines[start:stop]:
+            if not line or line.isspace():
+                continue
+            tried += 1
+            if tried > _SUMMARY_LINES:
+                return ""
             if _FENCE.match(line):
                 fenced = not fenced
                 continue
