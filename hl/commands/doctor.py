@@ -1,10 +1,13 @@
 """`hl doctor`: what this machine can do, the sandbox first."""
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from hl.commands.context import JsonOption, find_root, invocation, new_app
+
+if TYPE_CHECKING:
+    from hl.sandbox.preflight import Probe
 
 app = new_app()
 
@@ -45,7 +48,10 @@ def doctor(
         for state, name, detail in checks:
             write_json("check", {"name": name, "state": state.lower(), "detail": detail})
         for probe in probes:
-            write_json("probe", {"name": probe.name, "blocked": probe.blocked, "detail": probe.detail})
+            write_json(
+                "probe",
+                {"name": probe.name, "tried": probe.tried, "blocked": probe.blocked, "detail": probe.detail},
+            )
     else:
         with open_output() as out:
             colours = {GOOD: "green", MISSING: "yellow", BAD: "red"}
@@ -54,7 +60,9 @@ def doctor(
             shown = probes if verbose else through
             if shown:
                 out.line()
-            for line in columns([("blocked" if p.blocked else "THROUGH", p.name, p.detail) for p in shown]):
+            for line in columns(
+                [("blocked" if p.blocked else "THROUGH", p.name, p.tried, p.detail) for p in shown]
+            ):
                 out.line("  " + line)
     if failure or through:
         raise SandboxError(
@@ -63,18 +71,20 @@ def doctor(
         )
 
 
-def _sandbox() -> tuple[str, "list[Any]", str]:
+def _sandbox() -> "tuple[str, list[Probe], str]":
     """(tier, probes, why there is none)."""
     import asyncio
 
     from hl.errors import SandboxError
     from hl.sandbox.host import Sandbox
-    from hl.sandbox.preflight import preflight
 
-    async def look() -> tuple[str, list[Any]]:
-        probes = list(await preflight())
-        async with Sandbox() as sandbox:
-            return sandbox.tier, probes
+    async def look() -> "tuple[str, list[Probe]]":
+        sandbox = Sandbox(zygotes=1)
+        try:
+            await sandbox.start(check=False)
+            return sandbox.tier, list(sandbox.probes)
+        finally:
+            await sandbox.aclose()
 
     try:
         tier, probes = asyncio.run(look())
