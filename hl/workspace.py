@@ -159,18 +159,19 @@ class Workspace:
             EngineError: The solver cannot be opened.
         """
         from hl.sandbox.host import Sandbox
-        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_task
+        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader
 
         async with AsyncExitStack() as stack:
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
-            task = open_task(self.config.task.name, dict(self.spec.params), root=self.root / QUESTIONS)
             bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
             yield Evaluator(
                 sandbox=sandbox,
                 solver=Solver(engine, self._solver_settings(), ablation=switches.ablation),
-                grader=task.grader(partial(graders.function, limits=bounds)),
+                grader=open_grader(
+                    self.spec, self._loaded[0].files, partial(graders.function, limits=bounds)
+                ),
                 cache=cache,
                 meter=meter,
                 limits=self.limits(),
