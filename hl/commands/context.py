@@ -50,3 +50,20 @@ def find_root(start: Path | None = None) -> Path | None:
         if (directory / ".git").exists() or (directory / "hl.toml").is_file():
             return directory
     return None
+
+
+def find_pager(wanted: bool) -> str | None:
+    """The pager that git would use: GIT_PAGER, core.pager, PAGER, less; None without a terminal or if not wanted."""
+    import os
+    import sys
+
+    if not wanted or not sys.stdout.isatty():
+        return None
+    if "GIT_PAGER" in os.environ:
+        return os.environ["GIT_PAGER"]
+    from hl.git import Git
+
+    status, out, _ = Git(Path.cwd()).run("config", "--get", "core.pager")
+    if status == 0:
+        return out.decode("utf-8", "surrogateescape").strip()
+    return os.environ.get("PAGER", "less")
