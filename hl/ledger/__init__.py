@@ -1,0 +1,15 @@
+"""Room 1, read, and room 8, record: harnesses, scores and rounds in git. The only room that speaks git.
+
+repository.py  Ledger: what the rest of hl uses     names.py      references, candidate names
+revisions.py   name -> commit -> Harness            lines.py      Measurement <-> JSON line
+notes.py       append, merge, list notes            index.py      digest -> measurements (disposable)
+messages.py    commit messages and trailers         rounds.py     round.json
+recording.py   the order of writes, and recovery    worktree.py   clean? bring along
+log.py         what `hl log` shows                  chain.py      history, known programs
+founding.py    new repositories, first commit       locks.py      file locks
+transport.py   push and fetch                       fsck.py       what does not add up
+"""
+
+from hl.ledger.repository import Ledger
+
+__all__ = ["Ledger"]
