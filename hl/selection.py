@@ -132,8 +132,7 @@ def decide(rule: str, selection: Selection, confirmed: Gain | None, *, confirm: 
     `improve` and `significant` accept only if the confirmed gain is above 0; with `best` confirmation only
     reports. Evidence is `gain` when a one-sided paired permutation test on the deciding block says p < 0.05
     (ours: the confirmed gain; without confirmation the selection gain, which the reason then calls
-    uncorrected). Neither follows from the
-    other: an accepted winner is often within noise.
+    uncorrected). Neither follows from the other: an accepted winner is often within noise.
 
     Args:
         rule: One of `SELECT_RULES`.

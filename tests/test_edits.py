@@ -273,6 +273,16 @@ def test_an_indented_divider_in_the_text_is_text() -> None:
     assert proposal.candidate == harness(text.replace('return ""', "return q"))
 
 
+def test_an_indented_end_marker_in_the_text_is_text() -> None:
+    text = 'def solve(m, q):\n    """\n    >>>>>>> REPLACE\n    """\n    return ""\n'
+    proposal = propose(
+        block('    """\n    return ""', '    >>>>>>> REPLACE\n    """\n    return q'), harness(text)
+    )
+    assert proposal.candidate == harness(
+        text.replace('    """\n    return ""', '    >>>>>>> REPLACE\n    """\n    return q')
+    )
+
+
 # --- the two forgiven differences, and nothing looser ------------------------------------------------------------
 
 
@@ -337,6 +347,12 @@ def test_an_exact_place_beats_one_with_other_indentation() -> None:
     text = "x = 1\n\ndef solve(m, q):\n    x = 1\n    return ''\n"
     proposal = propose(block("x = 1", "x = 2"), harness(text))
     assert proposal.candidate == harness(text.replace("x = 1\n\n", "x = 2\n\n"))
+
+
+def test_a_place_with_trailing_blanks_beats_one_with_other_indentation() -> None:
+    text = "x = 1  \n\ndef solve(m, q):\n    x = 1\n    return ''\n"
+    proposal = propose(block("x = 1", "x = 2"), harness(text))
+    assert proposal.candidate == harness(text.replace("x = 1  \n\n", "x = 2\n\n"))
 
 
 def test_two_places_with_other_indentation_are_ambiguous() -> None:

@@ -88,13 +88,14 @@ def _expand(line: str) -> str:
 
 
 def _shift(window: Sequence[str], search: Sequence[str]) -> tuple[str, str] | None:
-    """What turns SEARCH lines into the file's: (prefix to remove, prefix to add); None if not uniform."""
+    """What turns SEARCH lines into the file's: (prefix to remove, prefix to add); None if not uniform.
+
+    The lines are known to be equal but for blanks at their ends.
+    """
     found: tuple[str, str] | None = None
     for theirs, ours in zip(window, search, strict=True):
         theirs, ours = theirs.rstrip(_BLANKS), ours.rstrip(_BLANKS)
-        if not theirs or not ours:
-            if theirs or ours:
-                return None
+        if not ours:
             continue
         if theirs.endswith(ours):
             pair = ("", theirs[: len(theirs) - len(ours)])
