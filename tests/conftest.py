@@ -68,6 +68,7 @@ def pytest_configure(config: pytest.Config) -> None:
         del os.environ[name]
     _config = Path(tempfile.mkdtemp(prefix="hl-tests-config-"))
     os.environ["HL_CONFIG_DIR"] = str(_config)
+    os.environ["HL_STATE_DIR"] = str(_config / "state")
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
