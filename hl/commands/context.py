@@ -2,9 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast
+from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
+
+if TYPE_CHECKING:
+    from hl.ledger import Ledger
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print versioned JSON lines instead of text.")]
 """The `--json` of a read command."""
@@ -67,3 +70,48 @@ def find_pager(wanted: bool) -> str | None:
     if status == 0:
         return out.decode("utf-8", "surrogateescape").strip()
     return os.environ.get("PAGER", "less")
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What the reading verbs work on: the ledger here, and which files are the harness."""
+
+    ledger: "Ledger"
+    files: tuple[str, ...]
+    entry: str
+
+
+def open_reader(invocation: Invocation) -> Reader:
+    """The repository that holds the current directory; reading needs no trust.
+
+    Raises:
+        RepositoryError: There is none, or it has no hl.toml.
+        UsageError: Its hl.toml is wrong.
+    """
+    from hl.errors import RepositoryError
+    from hl.ledger import Ledger
+
+    ledger = Ledger.open(Path.cwd())
+    if not (ledger.root / "hl.toml").is_file():
+        raise RepositoryError(
+            f"{ledger.root} is a git repository without an hl.toml.", hint="hl init . --task TASK"
+        )
+    files, entry = harness_files(ledger.root, invocation.overrides)
+    return Reader(ledger, files, entry)
+
+
+def harness_files(root: Path, overrides: tuple[str, ...] = ()) -> tuple[tuple[str, ...], str]:
+    """(files, entry) as the configuration lists them; without loading it where hl.toml has no such section."""
+    import tomllib
+
+    if not overrides:
+        try:
+            data = tomllib.loads((root / "hl.toml").read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError):
+            data = {"harness": {}}  # what is wrong with it is said by the real reader
+        if "harness" not in data:
+            return ("harness.py",), "harness.py"
+    from hl.config import load_config
+
+    harness = load_config(root, overrides, require_trust=False).harness
+    return harness.files, harness.entry
