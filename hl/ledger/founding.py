@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hl.errors import RepositoryError
 from hl.git import Git, Objects, RefMovedError, RefUpdate
+from hl.ledger.names import tracking_ref
 
 if TYPE_CHECKING:
     from hl.ledger.repository import Ledger
@@ -52,15 +53,23 @@ def found(path: Path, branch: str) -> None:
     git = Git(path)
     if not (path / ".git").exists():
         git.read("init", "--quiet", f"--initial-branch={branch}")
-    for key, value in CONFIGURATION:
-        git.read("config", "--local", "--replace-all", key, value)
+    configure(git)
+
+
+def configure(git: Git) -> None:
+    """Set the local configuration, for a new repository or a fresh clone; what is set already stays."""
+    present = git.run("config", "--local", "--null", "--list")[1].split(b"\0")
+    wanted = list(CONFIGURATION)
     for remote in git.read("remote").decode("utf-8", "surrogateescape").split("\n"):
         if remote:
             # Never onto refs/notes/hl itself: a forced fetch there would drop lines that only this clone has.
-            spec = f"+refs/notes/hl/*:refs/hl/remotes/{remote}/notes/*"
-            known = git.run("config", "--local", "--get-all", f"remote.{remote}.fetch")[1]
-            if spec.encode() not in known.split(b"\n"):
-                git.read("config", "--local", "--add", f"remote.{remote}.fetch", spec)
+            spec = f"+refs/notes/hl/*:{tracking_ref(remote, 'notes/*')}"
+            wanted.append((f"remote.{remote}.fetch", spec))
+    for key, value in wanted:
+        section, _, name = key.rpartition(".")
+        shown = f"{section}.{name.lower()}\n{value}".encode("utf-8", "surrogateescape")
+        if shown not in present:
+            git.read("config", "--local", "--add", key, value)
 
 
 def commit_files(ledger: "Ledger", message: str, paths: Sequence[str]) -> str:

@@ -80,9 +80,14 @@ class Reading:
 
 
 def read_log(
-    reading: Reading, revs: Sequence[str], *, limit: int | None, graph: bool = False
+    reading: Reading,
+    revs: Sequence[str],
+    *,
+    limit: int | None,
+    graph: bool = False,
+    branches: bool = False,
 ) -> Iterator[LogEntry]:
-    """The commits of some revisions and ranges, newest first.
+    """The commits of some revisions and ranges, or also of all branches, newest first.
 
     Raises:
         RepositoryError: git does not know one of the revisions.
@@ -92,6 +97,7 @@ def read_log(
     args = ["log", "-z", _FORMAT, "--encoding=UTF-8", "--no-show-signature", "--no-patch"]
     args += ["--no-notes", f"--notes={NOTES}"] if has_notes else ["--no-notes"]
     args += [f"--max-count={limit}"] if limit is not None else []
+    args += ["--branches"] if branches else []
     lines = iter(_graph(git, revs, limit)) if graph else None
     args += ["--topo-order"] if graph else []
     fields = git.fields(*args, "--end-of-options", *revs, "--")

@@ -9,6 +9,7 @@ A candidate is called `<lineage>/<round>/<k>`, or `<round>/<k>` on the current b
 proposal's index. Lineages may hold slashes: `feature/x/3/0`.
 """
 
+import hashlib
 import re
 from dataclasses import dataclass
 
@@ -54,6 +55,14 @@ def parse_round_ref(ref: str) -> tuple[str, int] | None:
     if not ref.startswith(f"{ROUNDS}/") or len(parts) != 2 or not re.fullmatch(r"[1-9]\d{0,8}", parts[1]):
         return None
     return unescape(parts[0]), int(parts[1])
+
+
+def tracking_ref(remote: str, name: str) -> str:
+    """Where the last fetch from a remote, given by name, path or URL, keeps what it saw."""
+    component = re.sub(r"[^A-Za-z0-9_-]", lambda m: f"%{ord(m[0]):02X}", remote)
+    if len(component) > 100:
+        component = hashlib.sha256(remote.encode("utf-8", "surrogateescape")).hexdigest()
+    return f"{REMOTES}/{component}/{name}"
 
 
 def render_candidate(lineage: str, number: int, index: int) -> str:
