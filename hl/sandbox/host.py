@@ -12,8 +12,7 @@ import json
 import os
 import platform
 import sys
-from collections import deque
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -23,6 +22,7 @@ from hl.errors import SandboxError
 from hl.sandbox.bwrap import find_bwraps, find_interpreter
 from hl.sandbox.conversation import Answer, Conversation, Ending, Session
 from hl.sandbox.frames import wrap_frame
+from hl.sandbox.gate import Gate
 from hl.sandbox.preflight import Probe, run_probes
 from hl.sandbox.spawn import Plan, Zygote, ZygoteDied, start_zygote
 from hl.types import Harness, Status
@@ -92,52 +92,6 @@ class FunctionResult:
     status: Status
 
 
-class _Gate:
-    """Admits jobs, first come first served, while their memory limits sum to no more than a ceiling."""
-
-    def __init__(self, memory_mb: int, jobs: int) -> None:
-        self._memory_mb, self._jobs = memory_mb, jobs
-        self._used_mb, self._running = 0, 0
-        self._queue: deque[tuple[int, asyncio.Future[None]]] = deque()
-
-    def _fits(self, memory_mb: int) -> bool:
-        return not self._running or (
-            self._running < self._jobs and self._used_mb + memory_mb <= self._memory_mb
-        )
-
-    @contextlib.asynccontextmanager
-    async def admit(self, memory_mb: int) -> AsyncGenerator[None]:
-        """Wait for room; a job that is larger than everything runs alone."""
-        if self._queue or not self._fits(memory_mb):
-            waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            self._queue.append((memory_mb, waiter))
-            try:
-                await waiter
-            except asyncio.CancelledError:
-                if waiter.done() and not waiter.cancelled():
-                    self._leave(memory_mb)
-                raise
-        else:
-            self._enter(memory_mb)
-        try:
-            yield
-        finally:
-            self._leave(memory_mb)
-
-    def _enter(self, memory_mb: int) -> None:
-        self._used_mb += memory_mb
-        self._running += 1
-
-    def _leave(self, memory_mb: int) -> None:
-        self._used_mb -= memory_mb
-        self._running -= 1
-        while self._queue and (self._queue[0][1].done() or self._fits(self._queue[0][0])):
-            waiting_mb, waiter = self._queue.popleft()
-            if not waiter.done():
-                self._enter(waiting_mb)
-                waiter.set_result(None)
-
-
 class _Stub:
     """The session of a smoke call: a model that answers with empty text."""
 
@@ -181,8 +135,8 @@ class Sandbox:
         self._count = zygotes or max(1, len(os.sched_getaffinity(0)) // 2)
         self._tiers = (TIER_UNSAFE,) if unsafe else tuple(tiers)
         memory_mb = _available_mb()
-        self._runs = _Gate(memory_mb * 5 // 10, concurrency or 64)
-        self._tools = _Gate(memory_mb * 2 // 10, max(4, len(os.sched_getaffinity(0)) * 4))
+        self._runs = Gate(memory_mb * 9 // 10, concurrency or 64)
+        self._tools = Gate(memory_mb // 4, max(4, len(os.sched_getaffinity(0)) * 4))
         self._zygotes: list[Zygote] = []
         self._plan: Plan | None = None
         self._starting = asyncio.Lock()
@@ -226,13 +180,15 @@ class Sandbox:
         else:
             raise SandboxError("; ".join(reasons) or "no sandbox tier to try", hint=_UNSAFE_HINT)
         self._watch = asyncio.ensure_future(self._watchdog())
+        if check and self.tier == TIER_UNSAFE:
+            return  # nothing is promised, so there is nothing to prove
         try:
             self.probes = await run_probes(self.python)
         except BaseException:
             await self.aclose()
             raise
         through = [probe for probe in self.probes if not probe.blocked]
-        if check and self.tier != TIER_UNSAFE and through:
+        if check and through:
             await self.aclose()
             names = ", ".join(probe.name for probe in through)
             raise SandboxError(

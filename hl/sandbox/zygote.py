@@ -13,6 +13,8 @@ import contextlib
 import fcntl
 import gc
 import importlib
+import importlib.abc
+import importlib.machinery
 import json
 import mmap
 import os
@@ -22,26 +24,30 @@ import socket
 import sys
 import threading
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
+from hl.sandbox import child, lockdown
+
 # fmt: off
 PRELOAD = (
-    "abc", "argparse", "array", "ast", "asyncio", "base64", "bisect", "builtins", "calendar", "cmath",
+    "abc", "array", "ast", "asyncio", "base64", "bisect", "builtins", "calendar", "cmath",
     "codecs", "collections", "collections.abc", "concurrent.futures", "concurrent.futures.thread",
-    "contextlib", "contextvars", "copy", "csv", "ctypes", "dataclasses", "datetime", "decimal",
-    "difflib", "enum", "fractions", "functools", "gc", "hashlib", "heapq", "html", "importlib",
+    "contextlib", "contextvars", "copy", "ctypes", "dataclasses", "datetime", "decimal",
+    "difflib", "enum", "fractions", "functools", "gc", "hashlib", "heapq", "importlib",
     "importlib.util", "inspect", "io", "itertools", "json", "keyword", "linecache", "locale", "logging",
     "math", "numbers", "operator", "os", "pprint", "queue", "random", "re", "reprlib", "secrets",
     "shlex", "signal", "statistics", "string", "struct", "sys", "tempfile", "textwrap", "threading",
-    "time", "timeit", "token", "tokenize", "traceback", "types", "typing", "unicodedata", "unittest",
+    "time", "token", "tokenize", "traceback", "types", "typing", "unicodedata", "unittest",
     "uuid", "warnings", "weakref", "zlib", "encodings.idna", "encodings.latin_1", "encodings.ascii",
     "encodings.utf_8",
 )
 # fmt: on
 """Library modules that a child finds already imported; the others are read from disk, which costs it milliseconds."""
 
+_WITHOUT = ("_ssl", "_hashlib")
+"""Left out while preloading: OpenSSL is of no use without a network, and makes every fork dearer."""
 _SPARE = 5
 """A descriptor number above those a child keeps: its channel (3) and the ruleset (4)."""
 
@@ -78,14 +84,10 @@ def _address_space() -> int:
 class Zygote:
     """The loop that serves the host."""
 
-    def __init__(
-        self, control: socket.socket, lock: Any, child: ModuleType, base_bytes: int, die_with_parent: Any
-    ) -> None:
+    def __init__(self, control: socket.socket, lock: lockdown.Lock, base_bytes: int) -> None:
         self._control = control
         self._lock = lock
-        self._child = child
         self._base = base_bytes
-        self._die_with_parent = die_with_parent
         self._pid = os.getpid()
         self._dead: set[int] = set()
 
@@ -121,11 +123,11 @@ class Zygote:
         try:
             os.dup2(channel, 3)
             os.closerange(_SPARE, 1 << 20)
-            self._die_with_parent()
+            lockdown.die_with_parent()
             if os.getppid() != self._pid:
                 os._exit(0)
             self._lock.apply()
-            self._child.work(self._base)
+            child.work(self._base)
         finally:
             os._exit(70)
 
@@ -141,7 +143,67 @@ class Zygote:
                 self._dead.discard(pid)
 
 
-def main(settings: Mapping[str, Any], lockdown: ModuleType, child: ModuleType) -> None:
+class _Stub(ModuleType):
+    """A module in which every name is an empty class."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return type(name, (), {})
+
+
+class _Stubs(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Imports stubs for some packages and everything below them."""
+
+    def __init__(self, packages: Sequence[str]) -> None:
+        self._packages = packages
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] in self._packages:
+            return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        return None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        return _Stub(spec.name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def _import_all(preload: Sequence[str], stubs: Sequence[str]) -> None:
+    """Import what children should find imported.
+
+    Args:
+        preload: Beyond the standard library's.
+        stubs: Packages that `preload` imports and never uses, and that cost seconds: left out.
+    """
+    for name in _WITHOUT:
+        sys.modules[name] = None  # pyright: ignore[reportArgumentType]
+    for name in PRELOAD:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for name in _WITHOUT:
+        del sys.modules[name]
+    finder = _Stubs(stubs)
+    sys.meta_path.insert(0, finder)
+    for name in preload:
+        importlib.import_module(name)
+    sys.meta_path.remove(finder)
+    for name in [name for name in sys.modules if name.partition(".")[0] in stubs]:
+        del sys.modules[name]
+    for (
+        path
+    ) in sys.path:  # lazy imports look names up in these listings, which Landlock would not let a child read
+        listing = sys.path_importer_cache.get(path)
+        if listing is not None and hasattr(listing, "find_spec"):
+            listing.find_spec("_hl_no_such_module")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "hl"]:
+        del sys.modules[name]  # the names belong to harnesses now
+
+
+def main(settings: Mapping[str, Any]) -> None:
     """Load everything, build the lock, give up privileges, report ready, and serve until the host hangs up."""
     control = socket.socket(fileno=fcntl.fcntl(settings["control"], fcntl.F_DUPFD_CLOEXEC, 10))
     os.close(settings["control"])
@@ -150,17 +212,7 @@ def main(settings: Mapping[str, Any], lockdown: ModuleType, child: ModuleType) -
     kept = [path for path in sys.path if path and not path.endswith("-packages")]
     sys.path[:] = kept + settings["sys_path"]
     warnings.simplefilter("ignore")
-    for name in PRELOAD:
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    for name in settings["preload"]:
-        importlib.import_module(name)
-    for (
-        path
-    ) in sys.path:  # lazy imports look names up in these listings, which Landlock would not let a child read
-        finder = sys.path_importer_cache.get(path)
-        if finder is not None and hasattr(finder, "find_spec"):
-            finder.find_spec("_hl_no_such_module")
+    _import_all(settings["preload"], settings["stubs"])
     threading.stack_size(1 << 20)
     warnings.resetwarnings()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is the host's to handle
@@ -188,4 +240,4 @@ def main(settings: Mapping[str, Any], lockdown: ModuleType, child: ModuleType) -
         }
     }
     control.send(json.dumps(ready).encode())
-    Zygote(control, lock, child, base, lockdown.die_with_parent).serve()
+    Zygote(control, lock, base).serve()
