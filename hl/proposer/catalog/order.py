@@ -1,0 +1,155 @@
+"""Which revisions to propose for a report, best first.
+
+Single ideas come before combinations; combinations come where the chain's history shows that one idea alone was not
+enough: an interpreter loop that was rejected because its programs lacked imports is proposed again with imports.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from hl.proposer.catalog import steps
+from hl.proposer.catalog.demonstrations import GENERAL, bootstrapped, solved_questions
+from hl.proposer.catalog.evidence import NAME_ERRORS, SYNTAX_ERRORS, Evidence
+from hl.proposer.catalog.steps import Step
+from hl.types import FailureClass
+
+Revision = tuple[Step, ...]
+"""Steps applied one after another, as one proposal."""
+
+
+def revisions(evidence: Evidence) -> Iterator[Revision]:
+    """Revisions by expected worth, repeats of what this parent was already given last."""
+    plan = list(_loop_first(evidence) if not evidence.runs_code else _improve_loop(evidence))
+    plan += _weaker(evidence)
+    fresh = [r for r in plan if _names(r) not in evidence.tried]
+    stale = [r for r in plan if _names(r) in evidence.tried and any(step.drawn for step in r)]
+    # An idea that failed on an earlier parent of the chain is worth less than one that was never tried.
+    yield from sorted(fresh, key=lambda r: min(2, evidence.rejected_before[_names(r)]) if len(r) == 1 else 0)
+    yield from stale
+
+
+def _names(revision: Revision) -> frozenset[str]:
+    return frozenset(step.name for step in revision)
+
+
+def _loop_first(e: Evidence) -> Iterator[Revision]:
+    """For a harness that runs no programs."""
+    loop = steps.interpreter()
+    variants = [
+        steps.interpreter(GENERAL["loops"], "interpreter loop on loops"),
+        steps.interpreter(GENERAL["texts"], "interpreter loop on texts"),
+    ]
+    earlier = tuple(h for v in (loop, *variants) for h in e.attempts_with(v.name))
+    hand_over = e.failures(FailureClass.EXTRACTION, FailureClass.FORMAT)
+    if hand_over * 2 > e.failed:
+        yield (steps.FINAL,)
+    if earlier:
+        repairs = _repairs_from_history(e, earlier)
+        if repairs:
+            yield (loop, *repairs)
+        yield from _with_drawn(e, loop, repairs)
+        for variant in variants:
+            yield (variant, *repairs)
+        yield (loop, *_all_repairs())
+    else:
+        yield (loop,)
+        for variant in variants:
+            yield (variant,)
+    if pairs := solved_questions(e.context.report):
+        yield (steps.examples(pairs),)
+    if hand_over:
+        yield (steps.FINAL,)
+
+
+def _with_drawn(e: Evidence, loop: Step, repairs: Sequence[Step]) -> Iterator[Revision]:
+    """The loop with demonstrations drawn from the feedback questions."""
+    del e, loop, repairs
+    yield from ()
+
+
+def _repairs_from_history(e: Evidence, entries: Sequence[object]) -> tuple[Step, ...]:
+    """What the failures of rejected loops ask for."""
+    tried = tuple(h for h in e.on_this_parent if h in entries)
+    found: list[Step] = []
+    if e.count(tried, NAME_ERRORS, of="tool_errors"):
+        found.append(steps.IMPORTS)
+    if e.count(tried, SYNTAX_ERRORS, of="tool_errors"):
+        found.append(steps.BRACKETS)
+    if e.count(tried, frozenset({"format"}), of="classes"):
+        found.append(steps.NUMBERS)
+    return tuple(found)
+
+
+def _all_repairs() -> tuple[Step, ...]:
+    return (steps.IMPORTS, steps.NAMES, steps.BRACKETS, steps.FENCES, steps.NUMBERS)
+
+
+def _improve_loop(e: Evidence) -> Iterator[Revision]:
+    """For a harness that runs programs: mend the hand-over first, then show better programs."""
+    wanted: list[tuple[int, Step]] = [
+        (e.tool_errors(NAME_ERRORS), steps.IMPORTS),
+        (e.failures(FailureClass.FORMAT), steps.NUMBERS),
+        (e.tool_errors(SYNTAX_ERRORS), steps.BRACKETS),
+        (e.unfenced, steps.FENCES),
+    ]
+    wanted = [(n, s) for n, s in wanted if n]
+    repairs = [s for _, s in sorted(wanted, key=lambda pair: -pair[0])]
+    drawn = _drawn(e)
+    # One repair, one set of demonstrations, the next repair ...: a round shows whether hand-over or wording counts.
+    for i in range(max(len(repairs), len(drawn))):
+        if i < len(repairs):
+            yield (repairs[i],)
+        if i < len(drawn):
+            yield (drawn[i],)
+    if len(repairs) > 1:
+        yield tuple(repairs)
+    for step in drawn[:1]:
+        if repairs:
+            yield (*repairs, step)
+    if e.tool_errors(NAME_ERRORS):
+        yield (steps.NAMES,)
+        yield (steps.IMPORTS, steps.NAMES)
+    if not e.has_demonstrations:
+        yield (steps.interpreter(),)
+        yield (steps.interpreter(GENERAL["loops"], "interpreter loop on loops"),)
+    yield (steps.NEAREST,)
+    yield (steps.GENERAL_DEMONSTRATIONS, steps.NEAREST)
+    for name in ("loops", "texts"):
+        yield (steps.demonstrations(GENERAL[name], f"demonstrations of {name}", keep=False, drawn=False),)
+    if e.failures(FailureClass.EXTRACTION, FailureClass.UNKNOWN):
+        yield (steps.FINAL,)
+    if e.failures(FailureClass.EMPTY):
+        yield (steps.FALLBACK,)
+    if any(e.context.report.tool_errors.values()):
+        yield (steps.RETRY,)
+    yield (steps.IMPORTS, steps.NUMBERS)
+
+
+def _drawn(e: Evidence) -> list[Step]:
+    """Demonstrations drawn from the feedback runs."""
+    found: list[Step] = []
+    if e.has_demonstrations and (pairs := bootstrapped(e.context.report)):
+        found.append(steps.demonstrations(pairs, "bootstrapped demonstrations"))
+        found.append(steps.demonstrations(pairs, "only bootstrapped demonstrations", keep=False))
+    return found
+
+
+def _weaker(e: Evidence) -> Iterator[Revision]:
+    """What is left: ideas that help larger models more than small ones, and repairs without a sign of need."""
+    singles = [
+        steps.VOTE,
+        steps.NUMBERS,
+        steps.VERIFY,
+        steps.PLAN,
+        steps.FALLBACK,
+        steps.IMPORTS,
+        steps.BRACKETS,
+    ]
+    singles += [steps.NAMES, steps.FENCES, steps.RETRY]
+    if not e.runs_code:
+        singles = [steps.FINAL, steps.STEPWISE, steps.TERSE, steps.LAST_NUMBER, *singles]
+    for step in (*singles, steps.WARM):
+        yield (step,)
+    yield (steps.STEPWISE, steps.FINAL)
+    yield (steps.TERSE, steps.FINAL)
+    yield (steps.VOTE, steps.NUMBERS)
+    yield (steps.PLAN, steps.VOTE)

@@ -1,0 +1,91 @@
+"""The catalog as a proposer: evidence -> ranked revisions -> the index-th that applies, as a reply.
+
+Promises: the same context gives the same replies; a reply with an edit applies to the parent, changes its program and
+keeps the contract (checked by `hl.edits`, as every proposer's reply is); no model is asked.
+"""
+
+from hl.edits import EditError, apply_edits, check_harness, parse_reply, program_digest
+from hl.proposer.catalog.blocks import edit_blocks, render_reply
+from hl.proposer.catalog.evidence import Evidence, read_evidence
+from hl.proposer.catalog.order import Revision, revisions
+from hl.proposer.catalog.source import parse_source
+from hl.types import ProposalContext, Reply
+
+SUMMARY_CHARS = 100
+"""A summary's length in the ledger (hl.edits cuts there)."""
+NOTHING_LEFT = "The catalog has no further revision for this harness and report."
+
+
+class CatalogProposer:
+    """A fixed library of general revisions; needs no model."""
+
+    name = "catalog 1"
+
+    def __init__(self) -> None:
+        self._context: ProposalContext | None = None
+        self._replies: list[str] = []
+
+    async def propose(self, context: ProposalContext, index: int, count: int) -> Reply:
+        """The index-th best revision for this context; a reply without an edit where there are no more."""
+        if self._context != context or len(self._replies) < count:
+            self._replies = propose_all(context, count)
+            self._context = context
+        return Reply(self._replies[index] if index < len(self._replies) else NOTHING_LEFT)
+
+    async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
+        """The reply unchanged: the catalog proposes only what applies."""
+        return reply
+
+
+def propose_all(context: ProposalContext, count: int) -> list[str]:
+    """At most `count` replies, best first, each another program."""
+    evidence = read_evidence(context)
+    if evidence is None:
+        return []
+    seen = {program_digest(context.harness)}
+    replies: list[str] = []
+    for revision in revisions(evidence):
+        if len(replies) >= count:
+            break
+        reply = render_revision(evidence, revision)
+        if reply is None:
+            continue
+        digest = _result(context, reply)
+        if digest and digest not in seen:
+            seen.add(digest)
+            replies.append(reply)
+    return replies
+
+
+def render_revision(evidence: Evidence, revision: Revision) -> str | None:
+    """The reply that makes a revision, or None where one of its steps does not fit or nothing changes."""
+    source = evidence.source
+    for step in revision:
+        changed = step.change(source)
+        source = None if changed is None else parse_source(changed)
+        if source is None:
+            return None
+    entry = evidence.context.harness.text(evidence.context.harness.entry)
+    edits = edit_blocks(evidence.source.text, source.text)
+    if not edits or not entry.strip():
+        return None
+    return render_reply(summarise(revision), edits)
+
+
+def summarise(revision: Revision) -> str:
+    """`name + name: words`, from which the history is read again."""
+    head = " + ".join(step.name for step in revision)
+    summary = f"{head}: {'; '.join(step.words for step in revision)}"
+    if len(summary) <= SUMMARY_CHARS:
+        return summary
+    return f"{head}:" if len(head) < SUMMARY_CHARS else head[:SUMMARY_CHARS]
+
+
+def _result(context: ProposalContext, reply: str) -> str:
+    """Digest of the program that a reply makes; empty if it makes none."""
+    try:
+        candidate = apply_edits(context.harness, parse_reply(reply))
+        check_harness(candidate)
+    except EditError:
+        return ""
+    return program_digest(candidate)
