@@ -1,0 +1,8 @@
+"""Measurements of hl itself: `make bench`, or `python -m bench` from a checkout. Not part of the installed package.
+
+__main__.py  runs the parts and prints lines with the value to reach for
+clock.py     processor time of child processes, interleaved
+loop.py      the evaluate room with a scripted solver: attempts a second, wall time over ideal
+ledger.py    a repository of many rounds, in the ledger's own format
+engine.py    tokens a second through hl over the bare engine's
+"""

@@ -1,0 +1,219 @@
+"""Runs the measurements and prints one line each, with the value to reach for and whether it was reached.
+
+The exit code is 0 whatever came out: a busy machine is no defect. Every line says what was run; run it on a quiet one.
+"""
+
+import argparse
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import hl
+from bench import clock, ledger, loop
+
+CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
+"""A round's work: K candidates, a large scoring block, a few calls an attempt."""
+PARTS = ("attempts", "latency", "engine", "start", "log")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One measured value."""
+
+    what: str
+    value: float
+    shown: str
+    target: str = ""
+    reached: bool | None = None
+    """None where there is nothing to reach."""
+
+    def render(self) -> str:
+        """As printed."""
+        verdict = "" if self.reached is None else ("pass" if self.reached else "MISS")
+        return f"{self.what:<58} {self.shown:>16}  {self.target:<12} {verdict}".rstrip()
+
+
+def at_least(what: str, value: float, shown: str, limit: float) -> Line:
+    """A line whose value should not be lower."""
+    return Line(what, value, shown, f">= {limit:g}", value >= limit)
+
+
+def at_most(what: str, value: float, shown: str, limit: float) -> Line:
+    """A line whose value should not be higher."""
+    return Line(what, value, shown, f"<= {limit:g}", value <= limit)
+
+
+def attempts(repeats: int) -> list[Line]:
+    """Attempts a second when the model answers at once."""
+    lines: list[Line] = []
+    for calls, limit in ((1, 250.0), (CALLS, 250.0)):
+        ran = [_evaluate(calls, 0.0) for _ in range(repeats)]
+        rates = sorted(r.attempts / r.wall_s for r in ran)
+        host_ms = 1000 * min(r.host_cpu_s / r.attempts for r in ran)
+        _note(
+            f"attempts: {ran[0].attempts} of {CANDIDATES} harnesses x {QUESTIONS} questions x {calls} calls at 0 s, "
+            f"best of {repeats} runs {[round(r) for r in rates]}, sandbox {ran[0].tier}, {ran[0].memory_mb} MiB each, "
+            f"hl's own process {host_ms:.2f} ms an attempt"
+        )
+        what = f"attempts a second, model at 0 s, {calls} call{'s' if calls > 1 else ''} each"
+        lines.append(at_least(what, rates[-1], f"{rates[-1]:.0f}/s", limit))
+    return lines
+
+
+def latency(repeats: int) -> list[Line]:
+    """Wall time over the ideal: all calls, so many at a time, each exactly its latency."""
+    lines: list[Line] = []
+    for latency_s in (0.05, 1.0):
+        ran = [_evaluate(CALLS, latency_s) for _ in range(repeats if latency_s < 1 else 1)]
+        ideal = ran[0].calls * latency_s / loop.CONCURRENCY
+        ratio = min(r.wall_s for r in ran) / ideal
+        _note(
+            f"latency: {ran[0].calls} calls of {latency_s:g} s, {loop.CONCURRENCY} at once: ideal {ideal:.2f} s, "
+            f"took {', '.join(f'{r.wall_s:.2f}' for r in ran)} s"
+        )
+        what = f"wall over ideal at {latency_s:g} s a call"
+        shown = f"{ratio:.3f} x"
+        lines.append(at_most(what, ratio, shown, 1.1) if latency_s >= 1 else Line(what, ratio, shown))
+    return lines
+
+
+def engine(repeats: int) -> list[Line]:
+    """Tokens a second through hl over the bare engine's, on the same prompts."""
+    try:
+        from bench import engine as part  # pyright: ignore[reportAttributeAccessIssue]
+    except ImportError:
+        _note("engine: not measured, there is no bench/engine.py")
+        return []
+    return part.lines(repeats)
+
+
+def start(repeats: int) -> list[Line]:
+    """`hl --help` over a bare interpreter's start."""
+    with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
+        took = clock.least(
+            {
+                "python": [sys.executable, "-c", "pass"],
+                "help": [_hl(), "--help"],
+                "version": [_hl(), "--version"],
+            },
+            cwd=Path(folder),
+            env=_environment(Path(folder)),
+            repeats=repeats,
+        )
+    _note(f"start: processor time, least of {repeats} in turns: {_all(took)}")
+    ratio = took["help"].cpu_s / took["python"].cpu_s
+    return [at_most("hl --help over python -c pass", ratio, f"{ratio:.2f} x", 6.0)]
+
+
+def log(repeats: int, commits: int, folder: Path | None) -> list[Line]:
+    """`hl log` on a long ledger over a bare interpreter's start and over git's own log."""
+    with tempfile.TemporaryDirectory(prefix="hl-bench-") as temporary:
+        path = folder or Path(temporary) / "ledger"
+        if not (path / ".git").exists():
+            _note(f"log: making a ledger of {commits:,} commits, 8 candidates a round, at {path}")
+            ledger.generate(path, commits=commits)
+        count = subprocess.run(
+            ["git", "rev-list", "--count", "HEAD"], cwd=path, capture_output=True, text=True, check=True
+        ).stdout.strip()
+        env = _environment(Path(temporary))
+        short = clock.least(
+            {"python": [sys.executable, "-c", "pass"], "log -n 20": [_hl(), "log", "-n", "20"]},
+            cwd=path,
+            env=env,
+            repeats=repeats,
+        )
+        git = ["git", "--no-pager", "log", "--format=%h %s%n%N", "--notes=refs/notes/hl/evals"]
+        full = clock.least(
+            {"git log with notes": git, "hl log --oneline": [_hl(), "log", "--oneline"]},
+            cwd=path,
+            env=env,
+            repeats=min(repeats, 3),
+        )
+    _note(
+        f"log: {count} commits on main; least of {repeats} in turns: {_all(short)}; of {min(repeats, 3)}: {_all(full)}"
+    )
+    ratio = short["log -n 20"].cpu_s / short["python"].cpu_s
+    whole = full["hl log --oneline"].cpu_s / full["git log with notes"].cpu_s
+    wall = full["hl log --oneline"].wall_s / full["git log with notes"].wall_s
+    return [
+        at_most(f"hl log -n 20 of {int(count):,} commits over python -c pass", ratio, f"{ratio:.2f} x", 8.0),
+        Line("hl log --oneline over git log with notes, processor time", whole, f"{whole:.2f} x"),
+        Line("hl log --oneline over git log with notes, wall time", wall, f"{wall:.2f} x"),
+    ]
+
+
+def _evaluate(calls: int, latency_s: float) -> loop.Ran:
+    with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
+        return loop.evaluate(
+            Path(folder), candidates=CANDIDATES, count=QUESTIONS, calls=calls, latency_s=latency_s
+        )
+
+
+def _hl() -> str:
+    beside = Path(sys.executable).parent / "hl"
+    found = str(beside) if beside.exists() else shutil.which("hl")
+    if found is None:
+        raise SystemExit("error: the hl program is not installed here\nhint: make env")
+    return found
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """No settings of the user's, neither git's nor hl's."""
+    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "HL_CONFIG_DIR": str(folder / "config"), "LC_ALL": "C.UTF-8"}
+    return {**os.environ, **settings, "OMP_NUM_THREADS": "1"}
+
+
+def _all(took: "clock.Mapping[str, clock.Took]") -> str:
+    return ", ".join(
+        f"{name} {1000 * t.cpu_s:.0f} ms ({1000 * t.wall_s:.0f} wall)" for name, t in took.items()
+    )
+
+
+def _note(text: str) -> None:
+    sys.stderr.write(f"# {text}\n")
+    sys.stderr.flush()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the parts that were asked for and print their lines."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure hl itself.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"{', '.join(PARTS)} (all by default)")
+    parser.add_argument("--repeats", type=int, default=7, help="runs of each start-up measurement")
+    parser.add_argument("--commits", type=int, default=10_000, help="of the generated ledger")
+    parser.add_argument("--ledger", type=Path, help="where to make the ledger, or where one was made before")
+    options = parser.parse_args(arguments)
+    unknown = sorted(set(options.parts) - set(PARTS))
+    if unknown:
+        parser.error(f"unknown part {unknown[0]!r}; there are {', '.join(PARTS)}")
+    git = subprocess.run(["git", "--version"], capture_output=True, text=True, check=True).stdout.split()[-1]
+    busy = os.getloadavg()[0]
+    _note(
+        f"python -m bench {' '.join(sys.argv[1:])}".rstrip()
+        + f": hl {hl.__version__}, Python {platform.python_version()}, git {git}, Linux {platform.release()}, "
+        f"{len(os.sched_getaffinity(0))} processors, load {busy:.1f}"
+    )
+    if busy > 0.5:
+        _note("something else is running: ratios of processor time hold, wall times and rates do not")
+    few = min(3, options.repeats)
+    run: dict[str, Callable[[], list[Line]]] = {
+        "attempts": lambda: attempts(few),
+        "latency": lambda: latency(few),
+        "engine": lambda: engine(few),
+        "start": lambda: start(options.repeats),
+        "log": lambda: log(options.repeats, options.commits, options.ledger),
+    }
+    for name in options.parts or PARTS:
+        for line in run[name]():
+            sys.stdout.write(line.render() + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""Processor time of child processes: steadier than wall time on a busy machine."""
+
+import os
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """One run of a command, or the least of several."""
+
+    cpu_s: float
+    """User and system time of the process and all that it waited for."""
+    wall_s: float
+
+
+def run(command: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> Took:
+    """Run a command with its output thrown away.
+
+    Raises:
+        RuntimeError: It failed; the message holds its standard error.
+    """
+    started = time.perf_counter()
+    with subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    ) as process:
+        assert process.stderr is not None
+        said = process.stderr.read()
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    wall_s = time.perf_counter() - started
+    if process.returncode:
+        raise RuntimeError(
+            f"{' '.join(command)} ended with {process.returncode}: {said.decode('utf-8', 'replace')}"
+        )
+    return Took(used.ru_utime + used.ru_stime, wall_s)
+
+
+def least(
+    commands: Mapping[str, Sequence[str]], *, cwd: Path, env: Mapping[str, str], repeats: int
+) -> Mapping[str, Took]:
+    """The least processor and wall time of each command, run in turns so that all meet the same weather."""
+    runs: dict[str, list[Took]] = {name: [] for name in commands}
+    for name, command in commands.items():
+        run(command, cwd=cwd, env=env)  # fills the file cache and writes bytecode
+        runs[name].clear()
+    for _ in range(repeats):
+        for name, command in commands.items():
+            runs[name].append(run(command, cwd=cwd, env=env))
+    return {
+        name: Took(min(t.cpu_s for t in took), min(t.wall_s for t in took)) for name, took in runs.items()
+    }
