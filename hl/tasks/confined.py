@@ -216,7 +216,7 @@ def polynomial_equations(answer: str, entry: Entry) -> float:
 
 
 def number_sorting(answer: str, entry: Entry) -> float:
-    values, gold = json.loads(answer.replace("'", '"')), json.loads(entry["answer"])
+    values, gold = (json.loads(text.replace("'", '"')) for text in (answer, entry["answer"]))
     if not isinstance(values, list) or len(values) != len(gold):
         return 0.0
     return float(all(number(str(a)) == number(str(b)) for a, b in zip(values, gold, strict=True)))
@@ -280,6 +280,7 @@ RULES: dict[str, Callable[[str, Entry], float]] = {
     "gsm_symbolic": lambda a, e: float(number(a.lstrip("$")) == number(e["answer"])),
     "intermediate_integration": integration,
     "knights_knaves": knights_knaves,
+    "mini_sudoku": lambda a, e: float(a.split() == e["answer"].split()),
     "n_queens": n_queens,
     "number_sorting": number_sorting,
     "polynomial_equations": polynomial_equations,
@@ -296,21 +297,22 @@ RULES: dict[str, Callable[[str, Entry], float]] = {
 }
 """What replaces reasoning-gym's scorer; `families.py` says why. A ValueError or any other exception means 0."""
 
-WHOLE = {"arc_agi", "rearc", "sokoban", "word_ladder"}
-"""Families whose scorer needs more of the data set than its configuration (word lists, board formats)."""
-
 
 @functools.cache
 def dataset(family: str, params: str) -> Any:
-    """The family's data set, for its scorer: not initialised where the scorer only needs the configuration."""
+    """The family's data set as far as its scorer needs it: initialising some takes a second."""
     from reasoning_gym.factory import DATASETS
 
     cls, config_cls = DATASETS[family]
     config = config_cls(**typed_params(family, config_cls, json.loads(params)), seed=0, size=10)
-    if family in WHOLE:
+    if family == "sokoban":
         return cls(config)
     bare: Any = object.__new__(cls)
     bare.config = config
+    if family in ("arc_agi", "rearc"):
+        bare.board_format_opts = config.board_format_opts
+    if family == "word_ladder":
+        bare.word_sets = cls._load_words_from_csv(config.min_word_length, config.max_word_length)
     return bare
 
 

@@ -277,7 +277,14 @@ _ROWS = (
     _share("mahjong_puzzle", "games", "plays rounds of a card game and asks for the last result"),
     Family("manipulate_matrix", "matrices", "asks for a matrix after a series of operations", SHARE),
     _share("maze", "paths", "draws a maze and asks for the length of the shortest way"),
-    Family("mini_sudoku", "grids", "asks to solve a 4 x 4 sudoku", CELLS),
+    Family(
+        "mini_sudoku",
+        "grids",
+        "asks to solve a 4 x 4 sudoku",
+        GRID,
+        "rescored",
+        "reasoning-gym's scorer pays for right cells: another question's grid averages 0.29",
+    ),
     _share("modulo_grid", "spatial", "asks to complete a grid of marks that follow a formula"),
     Family(
         "n_queens",

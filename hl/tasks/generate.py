@@ -24,6 +24,8 @@ BLOCK = 100_000
 """Seeds of one role: reasoning-gym draws item i from seed + i, so blocks this far apart never share an item."""
 BASE_SEED = 10_000_000
 ERRORS_IN_A_ROW = 50
+HOPELESS = 500
+"""Questions without a usable answer after which the parameters are at fault, if they are the majority."""
 EXAMPLES = ("example_answer", "possible_answer", "example_correct_answer")
 """Where families without a gold answer keep one that is right."""
 
@@ -85,6 +87,10 @@ class Draw:
                 self.seen.add(key)
                 if not usable(self.family, self.written, item):
                     self.dropped += 1
+                    if self.dropped >= HOPELESS and self.dropped * 2 > len(self.seen):
+                        raise RuntimeError(
+                            f"{self.dropped} of {len(self.seen)} questions have no answer that grades 1"
+                        )
                     continue
                 answer = item["answer"]
                 yield {

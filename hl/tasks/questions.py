@@ -1,7 +1,7 @@
 """Question sets on disk: `questions/{feedback,scoring,confirmation,evaluation}.jsonl` and `questions/manifest.json`.
 
 Written once, atomically, the manifest last; read back only if hashes, identities and disjointness hold. The gold
-answers are in these files: whoever runs harnesses must not show them the directory. Nothing here makes or grades questions.
+answers are in these files: whoever runs harnesses must not show them the directory. Nothing here makes or grades.
 """
 
 import hashlib

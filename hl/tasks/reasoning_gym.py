@@ -50,7 +50,11 @@ class ReasoningGymTask:
                 difflib.get_close_matches(name, FAMILIES, n=3, cutoff=0.5)
                 or [other for other in FAMILIES if name and name in other][:3]
             )
-            hint = f"did you mean {' or '.join(near)}?" if near else "families are named in docs/tasks.md"
+            hint = (
+                f"did you mean {' or '.join(near)}?"
+                if near
+                else "some families: chain_sum, gcd, letter_counting, maze, sudoku"
+            )
             raise UsageError(f"reasoning-gym has no family {name!r}", hint=hint)
         if family.status == "refused":
             raise UsageError(
