@@ -49,7 +49,7 @@ docs: env  ## Write docs/cli.md anew from the commands' own help
 
 .PHONY: bench
 bench: env  ## Measure hl itself: attempts a second, overhead, start-up
-	@$(BIN)/python scripts/bench.py $(BENCH_ARGS)
+	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 .PHONY: lock
 lock:  ## Resolve pyproject.toml anew and write requirements/*.txt

@@ -259,7 +259,7 @@ FORBIDDEN = (
 
 def texts() -> Iterator[Path]:
     """Every text file of the project."""
-    for folder in ("hl", "training", "tests", "docs", "examples", "scripts", "requirements", ".ci"):
+    for folder in ("hl", "training", "tests", "docs", "examples", "scripts", "bench", "requirements", ".ci"):
         for path in sorted((ROOT / folder).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 yield path
