@@ -232,7 +232,7 @@ class ScriptedEngine:
         """Answer by the first rule that matches; see `Engine.chat`."""
         self.calls += 1
         if self.log is not None:
-            _append(self.log, request)
+            append_call(self.log, request)
         if self.function is not None:
             rule, full = Rule(), self.function(request.messages, request)
         else:
@@ -258,7 +258,7 @@ def request_digest(request: ChatRequest) -> str:
     return hashlib.sha256(wire.encode()).hexdigest()
 
 
-def _append(log: Path, request: ChatRequest) -> None:
+def append_call(log: Path, request: ChatRequest) -> None:
     """One line with one write: whole even if several processes append and one is killed."""
     last = request.messages[-1].content[:200] if request.messages else ""
     line = json.dumps({"request": request_digest(request), "seed": request.seed, "last": last}) + "\n"
