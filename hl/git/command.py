@@ -42,8 +42,8 @@ REMOVED = frozenset(
     }
 )
 """Variables that a hook sets and that would send our commands to another repository or index."""
-LOCK_PATIENCE_S = 3.0
-"""How long a held reference or index lock is waited for."""
+LOCK_PATIENCE_S = 2.0
+"""How long a held reference lock is waited for (ours)."""
 
 
 class GitFailed(RepositoryError):
@@ -243,14 +243,14 @@ class Git:
         lines += [b"prepare", b"commit"]
         self.patiently("update-ref", "-m", reason, "--stdin", "-z", stdin=b"\0".join(lines) + b"\0")
 
-    def patiently(self, *args: str, stdin: bytes = b"") -> bytes:
+    def patiently(self, *args: str, stdin: bytes = b"", patience_s: float = LOCK_PATIENCE_S) -> bytes:
         """A write that waits a little for a lock that somebody else holds.
 
         Raises:
             RefMovedError: A compare-and-swap failed.
             GitFailed: It failed otherwise, or the lock stays.
         """
-        deadline = time.monotonic() + LOCK_PATIENCE_S
+        deadline = time.monotonic() + patience_s
         pause = 0.02
         while True:
             try:

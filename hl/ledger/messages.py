@@ -13,7 +13,6 @@ from hl.ledger.names import render_candidate
 from hl.types import Candidate, Decision, Evidence, Gain, Measurement, Outcome, Round, Score
 
 SUBJECT_MAX = 100
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]+")
 _OURS = re.compile(r"^\s*HL-[A-Za-z-]+\s*:.*$", re.IGNORECASE | re.MULTILINE)
 _TRAILER = re.compile(r"(HL-[A-Za-z]+): (.*)")
 
@@ -33,8 +32,8 @@ class RoundVerdict:
 
 
 def clean_line(text: str, limit: int = SUBJECT_MAX) -> str:
-    """Model text as one harmless line: no `HL-*:` lines, no control characters, not too long."""
-    line = " ".join(_CONTROL.sub(" ", _OURS.sub("", text)).split())
+    """Model text as one harmless line: no `HL-*:` lines, nothing unprintable, not too long."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in _OURS.sub("", text)).split())
     line = re.sub(r"^(HL-[A-Za-z-]+\s*:\s*)+", "", line, flags=re.IGNORECASE)
     return line if len(line) <= limit else line[: limit - 3].rstrip() + "..."
 

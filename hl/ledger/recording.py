@@ -100,7 +100,7 @@ def record_round(ledger: "Ledger", round: Round, records: "Records") -> str | No
                     f" and not on {round.parent.commit[:12]}",
                     hint="hl log --all",
                 )
-        return _finish(ledger, record)
+        return _finish(ledger, record)[0]
 
 
 def recover(ledger: "Ledger") -> str | None:
@@ -118,15 +118,15 @@ def recover(ledger: "Ledger") -> str | None:
                 record = read_round(batch, commit)
             what = f"round {record.number} of {record.lineage}"
             try:
-                _finish(ledger, record)
+                _, blocked = _finish(ledger, record)
             except GitFailed:
                 raise
             except RepositoryError as error:
                 done.append(f"{what} is recorded; {error.message}")
                 continue
-            if path.exists():
-                blocked = ", ".join(_catch_up(ledger, record.lineage))
-                done.append(f"{what} is recorded, but the work tree lags behind: {blocked} is in the way")
+            if blocked:
+                names = ", ".join(blocked)
+                done.append(f"{what} is recorded, but the work tree lags behind: {names} is in the way")
             else:
                 done.append(f"finished recording {what}")
     return "; ".join(done) or None
@@ -150,9 +150,9 @@ def _write(ledger: "Ledger", round: Round, records: "Records") -> RoundRecord:
             for c in round.candidates
         },
     )
-    objects = Objects(ledger.algorithm)
+    objects, who = Objects(ledger.algorithm), ledger.identity
     with ledger.git.batch() as batch:
-        record = build(round, addresses, batch, objects, ledger.identity, stamp)
+        record = build(round, addresses, batch, objects, who, stamp)
     _begin(ledger, record)
     update = RefUpdate(round_ref(round.lineage, round.number), record.commit, None)
     _transact(ledger, record.measured(), objects, [update])
@@ -199,14 +199,14 @@ def move(ledger: "Ledger", updates: Sequence[RefUpdate], reason: str) -> None:
         ledger.git.move(updates, reason=reason)
 
 
-def _finish(ledger: "Ledger", record: RoundRecord) -> str | None:
-    """Steps 4 to 7 as far as they are not done; the new head, or None for a rejected round."""
+def _finish(ledger: "Ledger", record: RoundRecord) -> tuple[str | None, Sequence[str]]:
+    """Steps 4 to 7 as far as they are not done; the new head (None for a rejected round), and what blocks 6."""
     add_lines(ledger, record.measured())
     accepted = record.accepted
     if accepted is not None:
         _move_branch(ledger, record, accepted.commit, accepted.index)
-    _catch_up(ledger, record.lineage)
-    return accepted.commit if accepted is not None else None
+    blocked = _catch_up(ledger, record.lineage)
+    return (accepted.commit if accepted is not None else None), blocked
 
 
 def _move_branch(ledger: "Ledger", record: RoundRecord, winner: str, index: int) -> None:

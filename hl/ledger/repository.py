@@ -170,7 +170,7 @@ class Ledger:
         """The lock of one short write; waits for its turn."""
         from hl.ledger.locks import hold
 
-        return hold(self.folder / "write.lock", wait_s=WRITE_WAIT_S)
+        return hold(self.folder / "write-lock", wait_s=WRITE_WAIT_S)
 
     # --- reading
 

@@ -38,6 +38,10 @@ def find_commit(git: Git, rev: str) -> str | None:
     """The commit that git understands by a revision, or None."""
     if not rev or "\0" in rev:
         return None
+    if rev.startswith(":/"):
+        # The rest is a pattern, to which a suffix would belong.
+        found = git.ref(rev)
+        return git.ref(f"{found}^{{commit}}") if found else None
     return git.ref(f"{rev}^{{commit}}")
 
 

@@ -9,6 +9,9 @@ from pathlib import Path
 
 from hl.git import Git
 
+PATIENCE_S = 0.5
+"""How long a held index lock is waited for: `recover` tries again later (ours)."""
+
 
 def dirty_paths(git: Git, paths: Sequence[str]) -> list[str]:
     """Which of some paths differ from the head, in the work tree or in the index, or are untracked."""
@@ -55,8 +58,8 @@ def bring_along(tree: Git, old: str, new: str) -> list[str]:
         for path, (mode, _, after) in changes.items()
     )
     names = b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in changes)
-    tree.patiently("update-index", "-z", "--index-info", stdin=lines)
-    tree.patiently("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=names)
+    tree.patiently("update-index", "-z", "--index-info", stdin=lines, patience_s=PATIENCE_S)
+    tree.patiently("checkout-index", "-f", "-u", "-q", "-z", "--stdin", stdin=names, patience_s=PATIENCE_S)
     return []
 
 
