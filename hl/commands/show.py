@@ -132,7 +132,7 @@ def _write_head(
         tokens = proposal.prompt_tokens + proposal.completion_tokens
         turns = f", {proposal.repairs} repair turns" if proposal.repairs else ""
         rows.append(("proposer", f"{one_line(proposal.proposer)}, {tokens:,} tokens{turns}"))
-        rows.append(("round cost", render_cost(record.cost)))
+        rows.append(("cost", f"of the whole round: {render_cost(record.cost)}"))
     else:
         rows.append(("verdict", out.paint(verdict, COLOURS.get(verdict, "dim"))))
         if entry.trailers and not entry.genuine:

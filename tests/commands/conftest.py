@@ -1,4 +1,4 @@
-"""The real program in real repositories: `hl(...)` runs it, `git(...)` looks at what it left, `story` is one to read."""
+"""The real program in real repositories: `hl(...)` runs it, `git(...)` looks at it, `story` is one to read."""
 
 import os
 import subprocess

@@ -1,0 +1,125 @@
+"""`hl log`, as typed, on a story with an accepted and a rejected round."""
+
+import json
+from pathlib import Path
+
+HEAD_LINE = (
+    "    1  accepted  0.750 ± 0.164 (n=8) eval   +0.500 ± 0.189 noise  scored           {}  Strip the reply"
+)
+SEED_LINE = (
+    "    -  seed      0.125 ± 0.125 (n=8) eval   -                     -                {}  Start with"
+)
+
+
+def test_one_line_a_commit_with_verdict_score_gain_outcome_and_summary(hl, story) -> None:
+    done = hl("log", cwd=story.root)
+    assert (done.code, done.err) == (0, "")
+    header, head, seed = done.out.splitlines()
+    assert header.split() == ["round", "verdict", "score", "gain", "outcome", "commit", "summary"]
+    assert head == HEAD_LINE.format(story.head[:9])
+    assert seed == SEED_LINE.format(story.seed[:9]) + " the minimal harness"
+
+
+def test_all_includes_losers_with_their_reason(hl, story) -> None:
+    lines = hl("log", "--all", cwd=story.root).out.splitlines()[1:]
+    numbers = [line.split()[0] for line in lines]
+    assert numbers == ["2/0", "1", "1/0", "1/2", "1/3", "-"]
+    by_number = dict(zip(numbers, lines, strict=True))
+    assert "rejected" in by_number["2/0"] and "+0.000 ± 0.000 noise" in by_number["2/0"]
+    assert "failed" in by_number["1/0"] and "not_found" in by_number["1/0"]
+    assert by_number["1/0"].endswith("Add a retry [SEARCH text of block 1 is not there]")
+    assert "not best" in by_number["1/2"] and "0.000 ± 0.000 (n=8) scor" in by_number["1/2"]
+    assert "duplicate" in by_number["1/3"] and "0.750 ± 0.164 (n=8)" in by_number["1/3"]
+
+
+def test_a_model_cannot_paint_the_terminal(hl, story) -> None:
+    done = hl("log", "--all", cwd=story.root, env={"FORCE_COLOR": "1"})
+    assert "\x1b[31mred" not in done.out and "\x07" not in done.out
+    assert "\x1b[32maccepted" in done.out  # our own colour is there
+
+
+def test_oneline_graph_limit_and_ranges(hl, story) -> None:
+    out = hl("log", "--oneline", cwd=story.root).out
+    assert out.splitlines() == [
+        f"{story.head[:9]} 1 accepted 0.750 ± 0.164 (n=8) eval Strip the reply",
+        f"{story.seed[:9]} seed 0.125 ± 0.125 (n=8) eval Start with the minimal harness",
+    ]
+    assert hl("log", "--oneline", "-n", "1", cwd=story.root).out.splitlines() == out.splitlines()[:1]
+    assert hl("log", "--oneline", "HEAD~1..HEAD", cwd=story.root).out.splitlines() == out.splitlines()[:1]
+    assert hl("log", "--oneline", story.seed, cwd=story.root).out.splitlines() == out.splitlines()[1:]
+    graph = hl("log", "--oneline", "--graph", cwd=story.root).out.splitlines()
+    assert graph == [f"* {line}" for line in out.splitlines()]
+    assert hl("log", "-n", "0", "--oneline", cwd=story.root).out == ""
+
+
+def test_json_lines(hl, story) -> None:
+    lines = [json.loads(line) for line in hl("log", "--all", "--json", cwd=story.root).out.splitlines()]
+    assert all((line["schema"], line["kind"]) == (1, "log") for line in lines)
+    assert [line["verdict"] for line in lines] == [
+        "rejected",
+        "accepted",
+        "failed",
+        "not best",
+        "not best",
+        "seed",
+    ]
+    head = lines[1]
+    assert (head["commit"], head["name"], head["accepted"], head["loser"]) == (
+        story.head,
+        "main/1/1",
+        True,
+        False,
+    )
+    assert head["decision"]["gain"] == 0.5 and head["decision"]["confirmed"] is True
+    assert (head["score"]["role"], head["score"]["mean"], head["score"]["n"]) == ("evaluation", 0.75, 8)
+    assert {m["role"] for m in head["measurements"]} == {"feedback", "scoring", "confirmation", "evaluation"}
+    assert lines[2]["detail"] == "SEARCH text of block 1 is not there"
+
+
+def test_a_commit_by_hand_and_a_revert_keep_the_scores_of_their_harness(hl, git, story) -> None:
+    (story.root / "harness.py").write_text("def solve(model, question):\n    return ''\n")
+    git("commit", "-qam", "By hand", cwd=story.root)
+    git("revert", "--no-edit", "HEAD", cwd=story.root)
+    lines = hl("log", "--oneline", cwd=story.root).out.splitlines()
+    assert "by hand 0.750 ± 0.164 (n=8) eval Revert" in lines[0]
+    assert lines[1].endswith("by hand By hand")
+
+
+def test_a_forged_trailer_decides_nothing(hl, git, story) -> None:
+    forged = "Forged\n\nHL-Round: main/1/1\nHL-Score: 1.0000 +- 0.0 n=99 confirmation\nHL-Edit: scored\n"
+    (story.root / "harness.py").write_text("def solve(model, question):\n    return 'x'\n")
+    git("commit", "-qam", forged, cwd=story.root)
+    line = hl("log", "--oneline", cwd=story.root).out.splitlines()[0]
+    assert line.endswith("by hand Forged") and "accepted" not in line
+    shown = hl("show", cwd=story.root).out
+    assert "not confirmed by a round that is here" in shown
+
+
+def test_detached_head_and_subdirectory_and_worktree(hl, git, story, tmp_path: Path) -> None:
+    expected = hl("log", "--oneline", cwd=story.root).out
+    (story.root / "deep").mkdir()
+    assert hl("log", "--oneline", cwd=story.root / "deep").out == expected
+    assert hl("-C", str(story.root), "log", "--oneline").out == expected
+    git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "other", cwd=story.root)
+    assert hl("log", "--oneline", cwd=tmp_path / "tree").out == expected
+    git("checkout", "-q", "--detach", cwd=story.root)
+    assert hl("log", "--oneline", cwd=story.root).out == expected
+
+
+def test_unknown_revision_no_repository_and_a_plain_git_repository(hl, git, story, tmp_path: Path) -> None:
+    done = hl("log", "nowhere", cwd=story.root)
+    assert done.code == 4 and "nowhere" in done.err and "hint:" in done.err
+    assert "error" not in done.out
+    (tmp_path / "empty").mkdir()
+    done = hl("log", cwd=tmp_path / "empty")
+    assert (done.code, done.out) == (4, "") and "hint: hl init" in done.err
+    git("init", "-q", ".", cwd=tmp_path / "empty")
+    done = hl("log", cwd=tmp_path / "empty")
+    assert (done.code, done.out) == (4, "") and "without an hl.toml" in done.err
+
+
+def test_an_option_in_place_of_a_revision_is_refused(hl, story) -> None:
+    done = hl("log", "--output=x", cwd=story.root)
+    assert done.code == 2 and not (story.root / "x").exists()
+    done = hl("log", "--", "--output=x", cwd=story.root)
+    assert done.code == 4 and not (story.root / "x").exists()
