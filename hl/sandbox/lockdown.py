@@ -18,14 +18,20 @@ from collections.abc import Sequence
 # --- kernel calls ----------------------------------------------------------------------------------------------
 
 _libc = ctypes.CDLL(None, use_errno=True)
-_syscall = _libc.syscall
-_syscall.restype = ctypes.c_long
+_libc.syscall.restype = ctypes.c_long
 _prctl = _libc.prctl
 _prctl.argtypes = [ctypes.c_int, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong, ctypes.c_ulong]
 
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_CAPBSET_DROP, _PR_SET_NO_NEW_PRIVS = 1, 4, 24, 38
 _SYS_CAPSET, _SYS_SECCOMP = 126, 317
 _SYS_LANDLOCK_CREATE, _SYS_LANDLOCK_ADD, _SYS_LANDLOCK_RESTRICT = 444, 445, 446
+
+
+def _syscall(number: int, *arguments: int | bytes | None) -> int:
+    """Integers as longs: as C ints their upper halves would be whatever was in the register."""
+    return _libc.syscall(
+        ctypes.c_long(number), *(ctypes.c_long(a) if isinstance(a, int) else a for a in arguments)
+    )
 
 
 def _checked(result: int, what: str) -> int:
@@ -68,7 +74,7 @@ _READ_FILE, _READ_DIR, _WRITE_FILE = 1 << 2, 1 << 3, 1 << 1
 
 def landlock_abi() -> int:
     """Version of the kernel's Landlock; 0 where there is none."""
-    return max(0, int(_syscall(_SYS_LANDLOCK_CREATE, None, 0, 1)))
+    return max(0, _syscall(_SYS_LANDLOCK_CREATE, None, 0, 1))
 
 
 def _ruleset(read: Sequence[str]) -> int:
@@ -84,7 +90,7 @@ def _ruleset(read: Sequence[str]) -> int:
     scoped = 3 if abi >= 6 else 0  # abstract unix sockets, signals
     size = 8 if abi < 4 else 16 if abi < 6 else 24
     attr = struct.pack("=QQQ", fs, network, scoped)
-    fd = _checked(_syscall(_SYS_LANDLOCK_CREATE, attr, ctypes.c_size_t(size), 0), "landlock_create_ruleset")
+    fd = _checked(_syscall(_SYS_LANDLOCK_CREATE, attr, size, 0), "landlock_create_ruleset")
     rules = [(path, _READ_FILE | _READ_DIR) for path in read]
     rules += [("/dev/urandom", _READ_FILE), ("/dev/null", _READ_FILE | _WRITE_FILE)]
     for path, access in rules:

@@ -76,7 +76,7 @@ _PROGRAM = """
 import ctypes, json, os, resource, socket
 libc = ctypes.CDLL(None, use_errno=True)
 def call(*numbers):
-    if libc.syscall(*numbers) < 0:
+    if libc.syscall(*(ctypes.c_long(n) if isinstance(n, int) else n for n in numbers)) < 0:
         code = ctypes.get_errno()
         if code == 22:
             return  # it looked at the arguments: the call itself is open

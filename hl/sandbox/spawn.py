@@ -47,7 +47,9 @@ for name, text in parts["modules"]:
     sys.modules[module.__name__] = module
     setattr(package, name, module)
     exec(compile(text, "<hl sandbox>", "exec"), module.__dict__)
-module.main(parts["settings"])
+settings = parts["settings"]
+del parts, name, text
+module.main(settings)
 """
 _UNUSED = ("matplotlib", "mpl_toolkits")
 """cellpylib imports these for plots nobody draws: half of the grader's start, and they want to write files."""
