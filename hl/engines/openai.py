@@ -123,15 +123,17 @@ class OpenAIEngine:
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Complete one conversation; see `Engine.chat`."""
-        if self._closed:
-            raise EngineError(f"the engine {self.name} is closed")
         before = self._circuit.successes
         tries = timeouts = 0
         while True:
-            self._circuit.check()
-            probe = self._circuit.is_probe
+            self._connect()
+            probe = False
             try:
-                reply = await self._try(request)
+                # Waiting here is not billed. The server may have gone down meanwhile, hence the check inside.
+                async with self._slots:
+                    self._circuit.check()
+                    probe = self._circuit.is_probe
+                    reply = await self._try(request)
             except _Failure as failure:
                 tries += 1
                 timeouts += failure.timed_out
@@ -143,9 +145,9 @@ class OpenAIEngine:
                     self._circuit.give_up(error, successes_before=before)
                     raise error from None
                 wait_s = failure.retry_after_s
-                await asyncio.sleep(
-                    backoff_s(tries, first_s=self._first_backoff_s) if wait_s is None else wait_s
-                )
+                if wait_s is None:
+                    wait_s = backoff_s(tries, first_s=self._first_backoff_s)
+                await asyncio.sleep(wait_s)
             except BaseException:
                 if probe:
                     self._circuit.abandon_probe()
@@ -165,7 +167,7 @@ class OpenAIEngine:
     # ------------------------------------------------------------------------------------------------
 
     async def _try(self, request: ChatRequest) -> ChatReply:
-        """Send a request once; the time it waits for a free slot is not billed.
+        """Send a request once.
 
         Raises:
             _Failure: No reply came of it.
@@ -173,23 +175,21 @@ class OpenAIEngine:
         import openai
 
         client = self._connect()
-        async with self._slots:
-            start = time.perf_counter()
-            try:
-                # The client's read time-out is per chunk of bytes, so the whole try has one of its own.
-                async with asyncio.timeout(self._spec.timeout_s):
-                    raw = await client.chat.completions.with_raw_response.create(**self._body(request))
-                    content = raw.http_response.content
-            except (openai.APITimeoutError, TimeoutError):
-                raise _Failure(f"no answer within {self._spec.timeout_s:g} s", timed_out=True) from None
-            except openai.APIStatusError as error:
-                raise self._status_failure(error) from None
-            except openai.APIError as error:
-                cause = error.__cause__
-                detail = f": {type(cause).__name__} {cause}".rstrip() if cause is not None else ""
-                raise _Failure(self._scrub(f"a connection error{detail}")) from None
-            seconds = time.perf_counter() - start
-        return self._parse(request, content, seconds)
+        start = time.perf_counter()
+        try:
+            # The client's read time-out is per chunk of bytes, so the whole try has one of its own.
+            async with asyncio.timeout(self._spec.timeout_s):
+                raw = await client.chat.completions.with_raw_response.create(**self._body(request))
+                content = raw.http_response.content
+        except (openai.APITimeoutError, TimeoutError):
+            raise _Failure(f"no answer within {self._spec.timeout_s:g} s", timed_out=True) from None
+        except openai.APIStatusError as error:
+            raise self._status_failure(error) from None
+        except openai.APIError as error:
+            cause = error.__cause__
+            detail = f": {type(cause).__name__} {cause}".rstrip() if cause is not None else ""
+            raise _Failure(self._scrub(f"a connection error{detail}")) from None
+        return self._parse(request, content, time.perf_counter() - start)
 
     def _body(self, request: ChatRequest) -> dict[str, Any]:
         extra: dict[str, Any] = dict(self._spec.extra_body)
@@ -208,6 +208,8 @@ class OpenAIEngine:
         return body
 
     def _connect(self) -> Any:
+        if self._closed:
+            raise EngineError(f"the engine {self.name} is closed")
         loop = asyncio.get_running_loop()
         if self._client is None or self._loop is not loop:
             import openai

