@@ -146,6 +146,8 @@ class Conversation:
                 self._forget(fd)
                 closed = True  # autopsy closes
                 death = await self._child.autopsy()
+                if death.code == -9:
+                    await self._child.zygote.survived()
                 ending = self._post_mortem(death)
             return Ending(
                 ending.status, ending.value, ending.error, ending.stage or self._stage, seconds, ending.ours

@@ -33,6 +33,7 @@ READY_TARGET = 6
 """Locked children kept waiting: more would be memory for nothing."""
 _START_TIMEOUT_S = 60.0
 _HANG_S = 30.0
+_LAST_BREATH_S = 0.05
 
 _SHIPPED = ("lockdown", "model", "child", "zygote")
 """Modules that run inside, in the order of their imports."""
@@ -194,6 +195,16 @@ class Zygote:
         self._exits[pid] = waiter
         self._tell({"reap": pid})
         return await waiter
+
+    async def survived(self) -> None:
+        """Ask after a child was killed: whether that was its own affair, or all of us are dying.
+
+        Raises:
+            ZygoteDied: It was not the child's fault.
+        """
+        await asyncio.sleep(_LAST_BREATH_S)
+        if not self.alive:
+            raise ZygoteDied
 
     async def aclose(self) -> None:
         """End the process and all its children; idempotent."""

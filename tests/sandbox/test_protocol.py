@@ -43,7 +43,7 @@ VIOLATIONS = {
     "true_as_id": "say(**chat(True))",
     "text_as_id": "say(**chat('1'))",
     "no_id": "say(op='chat', args={})",
-    "same_id_twice": "say(**chat(5)); say(**chat(5))",
+    "same_id_twice": "p = json.dumps(chat(5)).encode(); raw((struct.pack('>I', len(p)) + p) * 2)",
     "arguments_not_an_object": "say(id=1, op='chat', args=[1])",
     "status_timeout": "say(op='result', status='timeout', value='', error='')",
     "status_lost": "say(op='result', status='lost', value='', error='')",
