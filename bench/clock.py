@@ -58,3 +58,23 @@ def least(
     return {
         name: Took(min(t.cpu_s for t in took), min(t.wall_s for t in took)) for name, took in runs.items()
     }
+
+
+def descendants_s() -> float:
+    """Processor time so far of the processes below this one, and of those that they waited for."""
+    parents: dict[int, int] = {}
+    used: dict[int, float] = {}
+    for folder in Path("/proc").iterdir():
+        if folder.name.isdigit():
+            try:
+                fields = (
+                    (folder / "stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+                )
+            except OSError:
+                continue  # it has ended
+            parents[int(folder.name)] = int(fields[1])
+            used[int(folder.name)] = sum(int(ticks) for ticks in fields[11:15]) / os.sysconf("SC_CLK_TCK")
+    below = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in below} - below:
+        below |= more
+    return sum(used[pid] for pid in below - {os.getpid()})

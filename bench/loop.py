@@ -8,6 +8,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.clock import descendants_s
 from hl.cache import Cache
 from hl.engines.scripted import ScriptedEngine
 from hl.evaluate import Evaluator, Work
@@ -54,6 +55,8 @@ class Ran:
     wall_s: float
     host_cpu_s: float
     """Processor time of hl's own process over that wall time."""
+    sandbox_cpu_s: float
+    """Processor time of the sandbox's processes over that wall time."""
     memory_mb: int
     """Limit of one attempt, by which memory admits attempts."""
     tier: str
@@ -110,14 +113,14 @@ def evaluate(folder: Path, *, candidates: int, count: int, calls: int, latency_s
                 limits=limits,
                 concurrency=in_flight(engine),
             )
-            started, used = time.perf_counter(), time.process_time()
+            before, started, used = descendants_s(), time.perf_counter(), time.process_time()
             attempts = [a for row in await evaluator.run(works) for a in row]
             wall_s, host_s = time.perf_counter() - started, time.process_time() - used
-            tier = sandbox.tier
+            inside_s, tier = descendants_s() - before, sandbox.tier
         cache.close()
         bad = [a for a in attempts if a.status is not Status.OK or a.grade.strict != 1.0 or a.calls != calls]
         if bad or len(attempts) != candidates * count:
             raise RuntimeError(f"{len(bad)} of {len(attempts)} attempts went wrong: {bad[:1]}")
-        return Ran(len(attempts), len(attempts) * calls, wall_s, host_s, limits.memory_mb, tier)
+        return Ran(len(attempts), len(attempts) * calls, wall_s, host_s, inside_s, limits.memory_mb, tier)
 
     return asyncio.run(go())

@@ -1,0 +1,46 @@
+"""The measurements measure what they say: a generated ledger that hl accepts, a loop in which every attempt counts."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench import clock, ledger, loop
+from bench.__main__ import at_least, at_most, main
+from hl.ledger import Ledger
+
+
+def test_the_generated_ledger_is_a_ledger(tmp_path: Path) -> None:
+    ledger.generate(tmp_path / "long", commits=6, proposals=3)
+    opened = Ledger.open(tmp_path / "long")
+    assert list(opened.fsck(["harness.py"], "harness.py")) == []
+    entries = list(opened.log(files=["harness.py"], entry="harness.py"))
+    assert [e.round for e in entries] == [5, 4, 3, 2, 1, 0]
+    assert all(e.genuine and e.accepted for e in entries[:-1])
+    assert all(e.measurements for e in entries)
+    losers = [e for e in opened.log(files=["harness.py"], entry="harness.py", losers=True) if e.loser]
+    assert len(losers) == 5 * 2
+    assert opened.is_dirty(["harness.py", "hl.toml"]) == []
+
+
+def test_the_loop_times_what_it_claims(tmp_path: Path) -> None:
+    ran = loop.evaluate(tmp_path, candidates=2, count=4, calls=3, latency_s=0.01)
+    assert (ran.attempts, ran.calls) == (8, 24)
+    assert ran.wall_s > 0.03  # three calls, one after the other
+    assert ran.host_cpu_s > 0
+
+
+def test_processor_time_counts_children(tmp_path: Path) -> None:
+    busy = "import time\nwhile time.process_time() < 0.2: pass"
+    took = clock.least({"busy": [sys.executable, "-c", busy]}, cwd=tmp_path, env={}, repeats=1)["busy"]
+    assert took.cpu_s >= 0.2 and took.wall_s >= 0.2
+    with pytest.raises(RuntimeError, match="ended with 3"):
+        clock.run([sys.executable, "-c", "raise SystemExit(3)"], cwd=tmp_path, env={})
+
+
+def test_lines_say_pass_or_miss(capsys: pytest.CaptureFixture[str]) -> None:
+    assert at_least("rate", 250.0, "250/s", 250.0).render().endswith(">= 250       pass")
+    assert at_most("ratio", 8.01, "8.01 x", 8.0).render().endswith("<= 8         MISS")
+    assert main(["start", "--repeats", "1"]) == 0
+    out, err = capsys.readouterr()
+    assert "hl --help over python -c pass" in out and "# start: processor time" in err
