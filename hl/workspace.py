@@ -165,6 +165,7 @@ class Workspace:
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
+            manifest = self._loaded[0]
             bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
             yield Evaluator(
                 sandbox=sandbox,
@@ -176,7 +177,7 @@ class Workspace:
                 meter=meter,
                 limits=self.limits(),
                 mode=self.config.task.grade,
-                task_digest=_task_digest(self.spec),
+                task_digest=_task_digest(manifest),
                 concurrency=_in_flight(engine),
                 require_model_call=self.config.attempt.require_model_call,
             )
@@ -318,8 +319,10 @@ def question_id(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _task_digest(spec: TaskSpec) -> str:
-    return hashlib.sha256(repr((spec.name, spec.params, spec.version)).encode()).hexdigest()
+def _task_digest(manifest: "Manifest") -> str:
+    """What decides a grade beside question and answer: family, parameters, grader; not where a file lies."""
+    parts = (manifest.family, manifest.spec.params, manifest.spec.version, manifest.files)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,8 @@ questions fail, and write one revision that makes more of them succeed on questi
 
 # What a harness is
 
-`solve(model, question) -> str` returns the answer. Standard library only, no files, no network, no processes, at most \
-{HARNESS_MAX_BYTES // 1024} KiB. A new process runs it for every question; nothing is kept between questions. It may use:
+`solve(model, question) -> str` returns the answer. Standard library only, no files, no network, no processes, at \
+most {HARNESS_MAX_BYTES // 1024} KiB. A new process runs it for every question; nothing is kept between. It may use:
 
 - `model(prompt, *, system=None, max_tokens=None, temperature=None, stop=None) -> str`: one completion
 - `model.chat(messages, **same) -> str`: a conversation, a list of {{"role": ..., "content": ...}}
@@ -27,8 +27,8 @@ questions fail, and write one revision that makes more of them succeed on questi
 - `model.search(query, k=5)`: passages with `.title` and `.text`, only where the task has a corpus
 - `model.budget`: `.calls`, `.tokens` and `.seconds` that are left; over budget a call raises `model.BudgetExceeded`
 
-The solver's settings are clamped to what the user allows. Most failures are broken hand-overs, not wrong algorithms: an \
-answer that was there and was not extracted, code without its imports, a number in the wrong format.
+The solver's settings are clamped to what the user allows. Most failures are broken hand-overs, not wrong \
+algorithms: an answer that was there and was not extracted, code without its imports, a number in the wrong format.
 
 Do not answer questions from a table, do not branch on particular questions, do not replace the solver by a program of \
 yours: the revision is measured on other questions.
