@@ -559,6 +559,12 @@ def test_rendered_edits_read_back(edits: list[Edit]) -> None:
         ('class A:\n    """doc"""\n    x = 1\n', "class A:\n    x = 1\n", True),
         ("x = 1\n", "x = 2\n", False),
         ("x = 1\n", "x = True\n", False),
+        ("x = 1\n", "x = 1.0\n", False),
+        ("x = 1\n", "x = '1'\n", False),
+        ("x = None\n", "x = ...\n", False),
+        ("x = 'a'\n", "x = u'a'\n", True),
+        ("x = {**a}\n", "x = {a: a}\n", False),
+        ("x = f(a)\n", "x = f(*a)\n", False),
         ("x = (\n", "x = ( \n", False),
         ('"""One."""\np = __doc__\n', '"""Two."""\np = __doc__\n', False),
         ("x = 0x" + "f" * 6000 + "\n", "x = 0x" + "f" * 6001 + "\n", False),
@@ -566,6 +572,16 @@ def test_rendered_edits_read_back(edits: list[Edit]) -> None:
 )
 def test_program_digest(one: str, two: str, equal: bool) -> None:
     assert (program_digest(harness(one)) == program_digest(harness(two))) is equal
+
+
+def test_program_digest_is_the_same_under_every_python() -> None:
+    # Ledgers travel; checked with 3.11, 3.12 and 3.13.
+    text = (
+        "import re\n\nasync def other(): ...\n\nclass A(dict):\n    x: int = 1\n\n\n"
+        "def solve(model, question, *, k=2):\n    try:\n        return model(f'{question!r:>10} {k}')\n"
+        "    except ValueError as error:\n        return [*map(str, {**{}})][0] if k else lambda: None\n"
+    )
+    assert program_digest(harness(text)) == "fcb4d2acf342ca09f0b3962853f07c28e87f0a112a3fbe5e1f2a64dc19acf014"
 
 
 def test_program_digest_knows_files_and_entry() -> None:

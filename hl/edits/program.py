@@ -7,6 +7,7 @@ import ast
 import hashlib
 import warnings
 from collections.abc import Iterator
+from typing import cast
 
 from hl.edits.error import EditError
 from hl.edits.hints import quote
@@ -146,13 +147,23 @@ def _without_docstrings(tree: ast.Module) -> None:
                 node.body = node.body[1:] or [ast.Pass()]
 
 
+def _shape(value: object) -> str:
+    """A syntax tree as text, the same under every Python: `ast.dump` changes with each release's new empty fields."""
+    if isinstance(value, ast.AST):
+        kept = ((k, v) for k, v in ast.iter_fields(value) if v is not None and v != [] and k != "kind")
+        return f"{type(value).__name__}({','.join(f'{k}={_shape(v)}' for k, v in kept)})"
+    if isinstance(value, list):
+        return f"[{','.join(_shape(item) for item in cast('list[object]', value))}]"
+    return repr(value)
+
+
 def _canonical(name: str, text: str) -> str:
     try:
         tree = _parse(name, text)
         # A harness may use its own docstrings as prompts: then they are program text.
         if "__doc__" not in text and "getdoc" not in text and "__dict__" not in text:
             _without_docstrings(tree)
-        return "ast " + ast.dump(tree)
+        return "ast " + _shape(tree)
     except (EditError, RecursionError, MemoryError, ValueError):
         return "text " + text
 
