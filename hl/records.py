@@ -55,10 +55,10 @@ class Records:
         Raises:
             RepositoryError: It is missing here, or damaged.
         """
-        value = self.find(address)
-        if value is None:
+        data = self._read(address)
+        if data is None:
             raise RepositoryError(f"record {address[:16]} is not in this clone", hint="hl fetch --records")
-        return value
+        return cast("dict[str, Any]", json.loads(data)).get("value")
 
     def find(self, address: str) -> Any:
         """The value at an address, or None if it is missing here.
@@ -66,6 +66,18 @@ class Records:
         Raises:
             RepositoryError: It is damaged.
         """
+        data = self._read(address)
+        return None if data is None else cast("dict[str, Any]", json.loads(data)).get("value")
+
+    def holds(self, address: str) -> bool:
+        """Whether a record is here and whole.
+
+        Raises:
+            RepositoryError: It is damaged.
+        """
+        return self._read(address) is not None
+
+    def _read(self, address: str) -> bytes | None:
         if not _ADDRESS.fullmatch(address):
             return None
         try:
@@ -75,7 +87,7 @@ class Records:
         data = unpack(packed, address)
         if data is None:
             raise RepositoryError(f"record {address[:16]} is damaged", hint="hl fsck")
-        return cast("dict[str, Any]", json.loads(data)).get("value")
+        return data
 
     def addresses(self) -> Iterator[str]:
         """All addresses, sorted."""

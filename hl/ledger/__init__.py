@@ -10,6 +10,18 @@ founding.py    new repositories, first commit       locks.py      file locks
 transport.py   push and fetch                       fsck.py       what does not add up
 """
 
-from hl.ledger.repository import Ledger
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hl.ledger.repository import Ledger as Ledger
 
 __all__ = ["Ledger"]
+
+
+def __getattr__(name: str) -> Any:
+    # Loaded when asked for: a plain `hl log` reads through quick.py alone.
+    if name == "Ledger":
+        from hl.ledger.repository import Ledger
+
+        return Ledger
+    raise AttributeError(f"module 'hl.ledger' has no attribute {name!r}")

@@ -186,7 +186,7 @@ def _check_records(
     missing = 0
     for address in sorted(addresses - {""}):
         try:
-            missing += records.find(address) is None
+            missing += not records.holds(address)
         except RepositoryError as error:
             yield Problem(f"record {address[:16]}", error.message, hint=f"rm {records.path(address)}")
     if missing:
@@ -196,7 +196,7 @@ def _check_records(
     for address in records.addresses():
         if address not in addresses:
             try:
-                records.find(address)
+                records.holds(address)
             except RepositoryError as error:
                 yield Problem(f"record {address[:16]}", error.message, f"rm {records.path(address)}", False)
 

@@ -19,7 +19,15 @@ from hl.types import Measurement, Outcome
 
 PAGE = 256
 """Commits looked at together."""
-_FORMAT = "--format=tformat:%H%x00%P%x00%ct%x00%B%x00%N"
+_LOG = (
+    "log",
+    "-z",
+    "--format=tformat:%H%x00%P%x00%ct%x00%B%x00%N",
+    "--encoding=UTF-8",
+    # The user's configuration may ask for these.
+    "--no-show-signature",
+    "--no-patch",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +102,7 @@ def read_log(
     """
     git = reading.git
     has_notes = git.ref(NOTES) is not None
-    args = ["log", "-z", _FORMAT, "--encoding=UTF-8", "--no-show-signature", "--no-patch"]
+    args = [*_LOG]
     args += ["--no-notes", f"--notes={NOTES}"] if has_notes else ["--no-notes"]
     args += [f"--max-count={limit}"] if limit is not None else []
     args += ["--branches"] if branches else []
@@ -112,19 +120,14 @@ def read_commits(reading: Reading, commits: Sequence[str]) -> Iterator[LogEntry]
     """Entries of single commits, in the order given."""
     if not commits:
         return
-    args = [
-        "log",
-        "-z",
-        _FORMAT,
-        "--encoding=UTF-8",
-        "--no-show-signature",
-        "--no-patch",
-        "--no-walk=unsorted",
-    ]
+    args = [*_LOG, "--no-walk=unsorted"]
     args += ["--no-notes", *([f"--notes={NOTES}"] if reading.git.ref(NOTES) else []), "--stdin"]
-    out = reading.git.read(*args, stdin="".join(f"{c}\n" for c in commits).encode())
-    found = {c[0]: c for c in _commits(iter(out.split(b"\0")[:-1]))}
     with reading.git.batch() as batch:
+        # git log ends at the first name that it does not know.
+        objects = zip(commits, batch.get_many(commits), strict=True)
+        present = [c for c, found in objects if found is not None and found[1] == "commit"]
+        out = reading.git.read(*args, stdin="".join(f"{c}\n" for c in present).encode()) if present else b""
+        found = {c[0]: c for c in _commits(iter(out.split(b"\0")[:-1]))}
         yield from _page(reading, batch, [found[c] for c in commits if c in found])
 
 

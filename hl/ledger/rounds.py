@@ -5,6 +5,7 @@ round's measurements, so that a round killed between two writes can be finished 
 """
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -235,7 +236,7 @@ def parse_round(commit: str, data: bytes) -> RoundRecord:
             number=decode(int, r["number"]),
             commit=commit,
             time=decode(str, r["time"]),
-            parent=decode(str, r["parent"]),
+            parent=_oid(r["parent"]),
             parent_harness=decode(str, r["parent_harness"]),
             parent_program=decode(str, r.get("parent_program", "")),
             verdict=decode(Verdict, r["verdict"]),
@@ -253,7 +254,17 @@ def parse_round(commit: str, data: bytes) -> RoundRecord:
 
 def _parse_proposal(raw: Any) -> ProposalRecord:
     scoring = from_json(raw["scoring"]) if raw["scoring"] is not None else None
-    return replace(decode(ProposalRecord, {**raw, "scoring": None}), scoring=scoring)
+    record = decode(ProposalRecord, {**raw, "scoring": None})
+    _oid(record.commit)
+    return replace(record, scoring=scoring)
+
+
+def _oid(value: Any) -> str:
+    # It is handed to git: nothing but an object name may pass.
+    text = decode(str, value)
+    if not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", text):
+        raise ValueError(f"{text[:80]!r} is not a commit")
+    return text
 
 
 def read_round(batch: Batch, commit: str) -> RoundRecord:

@@ -64,6 +64,7 @@ def fetch(ledger: "Ledger", remote: str, records: "Records | None") -> Transfer:
 def push(ledger: "Ledger", remote: str, records: "Records | None") -> Transfer:
     """See `Ledger.push`."""
     _check_remote(ledger, remote)
+    configure(ledger.git)
     theirs = _advertised(ledger, remote)
     ours = _local_rounds(ledger)
     missing = [ref for ref in ours if ref not in theirs]
@@ -75,7 +76,7 @@ def push(ledger: "Ledger", remote: str, records: "Records | None") -> Transfer:
     branch = ledger.lineage
     if branch is not None and ledger.head is not None:
         refused = _push_refs(ledger, remote, [f"refs/heads/{branch}:refs/heads/{branch}"])
-        if refused:
+        if refused and not _is_behind(ledger, remote, branch):
             raise RepositoryError(
                 f"{remote} refused {branch}: {next(iter(refused.values()))}",
                 hint=f"git pull --rebase {remote} {branch}, then hl push {remote}",
@@ -163,6 +164,17 @@ def _push_refs(ledger: "Ledger", remote: str, specs: Sequence[str]) -> Mapping[s
         failure = GitFailed(args, status, err)
         raise RepositoryError(f"{remote}: {failure.message}", hint=failure.hint or "git remote -v")
     return refused
+
+
+def _is_behind(ledger: "Ledger", remote: str, branch: str) -> bool:
+    """Whether the remote's branch contains ours already."""
+    ref = f"refs/heads/{branch}"
+    tip = _talk(ledger, remote, "ls-remote", "--", remote, ref).split(b"\t")[0].decode()
+    if not tip:
+        return False
+    args = ("fetch", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet")
+    _talk(ledger, remote, *args, "--", remote, ref)
+    return ledger.git.run("merge-base", "--is-ancestor", ref, tip)[0] == 0
 
 
 def _parts(items: Sequence[str]) -> Iterator[list[str]]:
