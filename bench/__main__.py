@@ -11,42 +11,15 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import hl
 from bench import clock, ledger, loop
+from bench.lines import Line, at_least, at_most
 
 CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
 """A round's work: K candidates, a large scoring block, a few calls an attempt."""
 PARTS = ("attempts", "latency", "engine", "start", "log")
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One measured value."""
-
-    what: str
-    value: float
-    shown: str
-    target: str = ""
-    reached: bool | None = None
-    """None where there is nothing to reach."""
-
-    def render(self) -> str:
-        """As printed."""
-        verdict = "" if self.reached is None else ("pass" if self.reached else "MISS")
-        return f"{self.what:<58} {self.shown:>16}  {self.target:<12} {verdict}".rstrip()
-
-
-def at_least(what: str, value: float, shown: str, limit: float) -> Line:
-    """A line whose value should not be lower."""
-    return Line(what, value, shown, f">= {limit:g}", value >= limit)
-
-
-def at_most(what: str, value: float, shown: str, limit: float) -> Line:
-    """A line whose value should not be higher."""
-    return Line(what, value, shown, f"<= {limit:g}", value <= limit)
 
 
 def attempts(repeats: int) -> list[Line]:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from bench import clock, ledger, loop
-from bench.__main__ import at_least, at_most, main
+from bench.__main__ import main
+from bench.lines import at_least, at_most
 from hl.ledger import Ledger
 
 
