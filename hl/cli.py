@@ -87,6 +87,11 @@ def _dispatch(arguments: list[str]) -> int:
 
         sys.stdout.write(f"hl {__version__}\n")
         return 0
+    if "log" in arguments[:4]:
+        from hl.commands.quick import run_log
+
+        if (code := run_log(arguments)) is not None:
+            return code
     import typer
 
     command = _build()

@@ -6,8 +6,22 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
+from hl.commands.place import find_pager, find_root, harness_files
+
 if TYPE_CHECKING:
     from hl.ledger import Ledger
+
+__all__ = [
+    "Invocation",
+    "JsonOption",
+    "Reader",
+    "UnsafeOption",
+    "find_pager",
+    "find_root",
+    "invocation",
+    "new_app",
+    "open_reader",
+]
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print versioned JSON lines instead of text.")]
 """The `--json` of a read command."""
@@ -46,32 +60,6 @@ def invocation(context: typer.Context) -> Invocation:
     return cast(Invocation, context.obj)
 
 
-def find_root(start: Path | None = None) -> Path | None:
-    """The nearest directory upwards that holds `.git` or `hl.toml`, without asking git; None if none does."""
-    here = (start or Path.cwd()).resolve()
-    for directory in (here, *here.parents):
-        if (directory / ".git").exists() or (directory / "hl.toml").is_file():
-            return directory
-    return None
-
-
-def find_pager(wanted: bool) -> str | None:
-    """The pager that git would use: GIT_PAGER, core.pager, PAGER, less; None without a terminal or if not wanted."""
-    import os
-    import sys
-
-    if not wanted or not sys.stdout.isatty():
-        return None
-    if "GIT_PAGER" in os.environ:
-        return os.environ["GIT_PAGER"]
-    from hl.git import Git
-
-    status, out, _ = Git(Path.cwd()).run("config", "--get", "core.pager")
-    if status == 0:
-        return out.decode("utf-8", "surrogateescape").strip()
-    return os.environ.get("PAGER", "less")
-
-
 @dataclass(frozen=True, slots=True)
 class Reader:
     """What the reading verbs work on: the ledger here, and which files are the harness."""
@@ -98,20 +86,3 @@ def open_reader(invocation: Invocation) -> Reader:
         )
     files, entry = harness_files(ledger.root, invocation.overrides)
     return Reader(ledger, files, entry)
-
-
-def harness_files(root: Path, overrides: tuple[str, ...] = ()) -> tuple[tuple[str, ...], str]:
-    """(files, entry) as the configuration lists them; without loading it where hl.toml has no such section."""
-    import tomllib
-
-    if not overrides:
-        try:
-            data = tomllib.loads((root / "hl.toml").read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            data = {"harness": {}}  # what is wrong with it is said by the real reader
-        if "harness" not in data:
-            return ("harness.py",), "harness.py"
-    from hl.config import load_config
-
-    harness = load_config(root, overrides, require_trust=False).harness
-    return harness.files, harness.entry

@@ -48,8 +48,10 @@ def log(
         for entry in entries:
             write_json("log", entry_json(entry))
         return
+    entry = next(entries, None)  # an unknown revision is told before anything is printed
     with open_output(find_pager(options.pager)) as out:
         if not oneline:
             out.line(out.paint(render_header(), "dim"))
-        for entry in entries:
+        while entry is not None:
             write_entry(out, entry, oneline=oneline)
+            entry = next(entries, None)

@@ -1,7 +1,13 @@
 """`hl log`, as typed, on a story with an accepted and a rejected round."""
 
 import json
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
+
+from hl.types import Role
+from tests.commands.conftest import SEED, measured
 
 HEAD_LINE = (
     "    1  accepted  0.750 ± 0.164 (n=8) eval   +0.500 ± 0.189 noise  scored           {}  Strip the reply"
@@ -123,3 +129,68 @@ def test_an_option_in_place_of_a_revision_is_refused(hl, story) -> None:
     assert done.code == 2 and not (story.root / "x").exists()
     done = hl("log", "--", "--output=x", cwd=story.root)
     assert done.code == 4 and not (story.root / "x").exists()
+
+
+# --- the quick reader ---------------------------------------------------------------------------------------
+
+
+def test_a_plain_log_needs_neither_typer_nor_the_nouns(story) -> None:
+    code = "import hl.cli, sys\nassert hl.cli.run(['log', '-n', '20']) == 0\n"
+    code += (
+        "print([n for n in ('typer', 'hl.types', 'hl.config', 'rich', 'git', 'asyncio') if n in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=story.root, capture_output=True, text=True, timeout=60
+    )
+    assert done.stdout.splitlines()[-1] == "[]", done.stderr
+    assert "Strip the reply" in done.stdout
+
+
+def test_the_quick_reader_prints_what_the_full_one_prints(hl, git, story, tmp_path: Path) -> None:
+    def check(*arguments: str, root: Path = story.root) -> str:
+        quick = hl("log", *arguments, cwd=root)
+        full = hl("-c", "round.proposals=8", "log", *arguments, cwd=root)
+        assert (quick.code, quick.out) == (full.code, full.out) and quick.out
+        return quick.out
+
+    (story.root / "harness.py").write_text("def solve(model, question):\n    return ''\n")
+    git("commit", "-qam", "By hand \x1b[31m, in \u202e disguise", cwd=story.root)
+    git("revert", "--no-edit", "HEAD", cwd=story.root)
+    git("cherry-pick", "--allow-empty", story.head, "-x", "--keep-redundant-commits", cwd=story.root)
+    git(
+        "commit", "-q", "--allow-empty", "-m", "Forged\n\nHL-Round: main/1/1\nHL-Edit: scored", cwd=story.root
+    )
+    thirds = [1 / 3, 2 / 3, 1.0, None]
+    later = [
+        measured(SEED, Role.EVALUATION, thirds, block=3),
+        measured(SEED, Role.EVALUATION, [None], block=4),
+    ]
+    later = [replace(m, time=f"209{i}-01-01T00:00:00Z") for i, m in enumerate(later)]
+    story.ledger.add_measurements(story.seed, later)
+    assert "0.667 ± 0.192 (n=3) eval" in check()
+    check("--oneline", "-n", "3", "HEAD~1", "HEAD")
+    git("rm", "-q", "harness.py", cwd=story.root)
+    git("commit", "-qm", "Remove it", cwd=story.root)
+    note = '{"t":"2030","g":"1","h":"x"}\n[]\nnonsense\n'
+    git("notes", "--ref=hl/evals", "append", "-m", note, story.head, cwd=story.root)
+    check()
+    git("clone", "-q", str(story.root), str(tmp_path / "clone"), cwd=tmp_path)
+    assert "accepted" not in check(root=tmp_path / "clone")
+    (tmp_path / "clone" / "hl.toml").write_text(
+        '[harness]\nfiles = ["harness.py", "hl.toml"]\n'.replace("hl.toml", "x.py")
+    )
+    check(root=tmp_path / "clone")
+
+
+def test_what_the_quick_reader_leaves_to_the_full_one(hl, story) -> None:
+    for arguments, code in (
+        (["-n", "x"], 2),
+        (["-n"], 2),
+        (["nowhere"], 4),
+        (["HEAD..nowhere"], 4),
+        (["1/9"], 4),
+    ):
+        done = hl("log", *arguments, cwd=story.root)
+        assert (done.code, done.out) == (code, "") and "error:" in done.err, arguments
+    done = hl("--no-pager", "-C", "agent", "log", "1/0", "--oneline")
+    assert done.code == 0 and done.out.splitlines()[0].endswith("Add a retry")
