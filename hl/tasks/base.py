@@ -14,10 +14,10 @@ from urllib.parse import parse_qsl
 from hl.errors import UsageError
 from hl.types import Grader, QuestionSets, Role, Status, TaskSpec
 
-GRADE_WALL_S = 10.0
-"""Time one confined grade may take; what is not done by then grades 0 with an error."""
-GRADE_CPU_S = 10
-"""Processor time of one confined grade."""
+GRADE_WALL_S = 30.0
+"""Time one confined grade may take; generous, since a busy machine must not make a right answer wrong."""
+GRADE_CPU_S = 5
+"""Processor time of one confined grade; what is not done by then grades 0 with an error."""
 GRADE_MEMORY_MB = 1024
 """Memory of one confined grade: sympy, numpy and reasoning-gym's word lists are loaded."""
 ANSWER_MAX_BYTES = 64 * 1024

@@ -303,6 +303,7 @@ def dataset(family: str, params: str) -> Any:
     """The family's data set as far as its scorer needs it: initialising some takes a second."""
     from reasoning_gym.factory import DATASETS
 
+    cls: Any
     cls, config_cls = DATASETS[family]
     config = config_cls(**typed_params(family, config_cls, json.loads(params)), seed=0, size=10)
     if family == "sokoban":
@@ -326,11 +327,12 @@ def score(family: str, params: str, entry: str, answer: str) -> float:
         answer: Stripped, not empty.
     """
     typed = decode(json.loads(entry))
+    scorer = dataset(family, params)  # outside: a library that does not load is not a wrong answer
     try:
         if family in RULES:
             raw = RULES[family](answer, typed)
         else:
-            raw = float(dataset(family, params).score_answer(answer, typed))
+            raw = float(scorer.score_answer(answer, typed))
     except Exception:  # malformed text makes several scorers raise; an answer that cannot be read is wrong
         return 0.0
     return min(1.0, max(0.0, raw)) if math.isfinite(raw) else 0.0

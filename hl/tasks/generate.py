@@ -10,6 +10,7 @@ import json
 import os
 import random
 import sys
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, TextIO
 
@@ -134,8 +135,23 @@ def serve(request: dict[str, Any], write: Callable[[dict[str, Any]], None]) -> N
     )
 
 
+def skip_plots() -> None:
+    """Stand in for matplotlib, which cellpylib imports for plots that nobody draws: half of the start."""
+    for name in (
+        "matplotlib.pyplot",
+        "matplotlib.animation",
+        "matplotlib.collections",
+        "mpl_toolkits.mplot3d",
+    ):
+        parent, _, last = name.partition(".")
+        stub = sys.modules[name] = types.ModuleType(name)
+        setattr(sys.modules.setdefault(parent, types.ModuleType(parent)), last, stub)
+    sys.modules["mpl_toolkits.mplot3d"].Axes3D = None  # pyright: ignore[reportAttributeAccessIssue]
+
+
 def main() -> None:
     """Keep stdout for the protocol: some generators print."""
+    skip_plots()
     out: TextIO = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="surrogatepass")
     os.dup2(2, 1)
     sys.stdout = sys.stderr

@@ -98,7 +98,7 @@ class ReasoningGymTask:
         )
 
     def generate(self, sizes: Mapping[Role, int], progress: Progress | None = None) -> Generated:
-        """Make the sets in a child process;
+        """Make the sets in a child process.
 
         Raises:
             UsageError: A parameter is wrong.
