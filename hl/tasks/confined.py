@@ -329,10 +329,7 @@ def score(family: str, params: str, entry: str, answer: str) -> float:
     typed = decode(json.loads(entry))
     scorer = dataset(family, params)  # outside: a library that does not load is not a wrong answer
     try:
-        if family in RULES:
-            raw = RULES[family](answer, typed)
-        else:
-            raw = float(scorer.score_answer(answer, typed))
+        raw = RULES[family](answer, typed) if family in RULES else float(scorer.score_answer(answer, typed))
     except Exception:  # malformed text makes several scorers raise; an answer that cannot be read is wrong
         return 0.0
     return min(1.0, max(0.0, raw)) if math.isfinite(raw) else 0.0
