@@ -53,7 +53,20 @@ def render_help() -> str:
 
 def main(arguments: "Sequence[str] | None" = None) -> None:
     """Entry point of the console script: run, then leave with the exit code."""
+    _mend_streams()
     sys.exit(run(list(sys.argv[1:] if arguments is None else arguments)))
+
+
+def _mend_streams() -> None:
+    """A closed stream becomes one that goes nowhere, and what a terminal's encoding lacks is written as an escape."""
+    for name in ("stdout", "stderr"):
+        stream: Any = getattr(sys, name)
+        if stream is None:
+            import os
+
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
+        else:
+            stream.reconfigure(errors="backslashreplace")
 
 
 def run(arguments: list[str]) -> int:
@@ -87,6 +100,12 @@ def _dispatch(arguments: list[str]) -> int:
 
         sys.stdout.write(f"hl {__version__}\n")
         return 0
+    import os
+
+    try:
+        os.getcwd()  # noqa: PTH109
+    except FileNotFoundError:
+        raise HlError("the current directory does not exist any more.", hint="cd DIRECTORY") from None
     if "log" in arguments[:4]:
         from hl.commands.quick import run_log
 

@@ -258,6 +258,37 @@ def test_a_full_disk_is_no_broken_pipe() -> None:
     assert done.returncode == 1 and "No space left" in done.stderr and "Traceback" not in done.stderr
 
 
+def test_closed_streams_and_a_terminal_without_unicode_are_no_bug(tmp_path: Path) -> None:
+    command = f"{sys.executable} -m hl.cli"
+    for line, code in (
+        ("--help >&-", 0),
+        ("config list >&-", 0),
+        ("lgo 2>&-", 2),
+        ("config get nothing 2>&- >&-", 2),
+    ):
+        assert (
+            subprocess.run(["sh", "-c", f"{command} {line}"], capture_output=True, timeout=60).returncode
+            == code
+        )
+    done = run("-c", "solver.model=é", "config", "get", "solver.model", env={"PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stdout) == (0, "\\xe9\n")
+
+
+def test_a_directory_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        ["sh", "-c", f"rmdir {gone}; exec {sys.executable} -P -m hl.cli log"],
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 1 and done.stderr.startswith(
+        "error: the current directory does not exist any more"
+    )
+
+
 # --- a terminal ---------------------------------------------------------------------------------------------
 
 
