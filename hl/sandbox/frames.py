@@ -86,19 +86,19 @@ def parse_frame(payload: bytes) -> dict[str, Any]:
     try:
         text = payload.decode()  # json.loads would guess UTF-16 and UTF-32
         value = _decode(text)
+        if "\\ud" in text or "\\uD" in text:  # an escaped surrogate: would fail later, in a file or a request
+            value = _clean(value)
     except RecursionError:
         raise ProtocolError("a message is nested too deeply") from None
     except ValueError as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
         raise ProtocolError(f"a message is not JSON: {str(error)[:200]}") from None
     if not isinstance(value, dict):
         raise ProtocolError("a message is not an object")
-    if "\\ud" in text or "\\uD" in text:  # an escaped surrogate: would fail later, in a file or a request
-        value = _clean(value)
     return cast("dict[str, Any]", value)
 
 
 def _clean(value: Any) -> Any:
-    """Replace lone surrogates by U+FFFD, everywhere. Depth is bounded: the decoder took it."""
+    """Replace lone surrogates by U+FFFD, everywhere."""
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, list):

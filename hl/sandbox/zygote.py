@@ -23,6 +23,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Mapping, Sequence
 from types import ModuleType
@@ -108,7 +109,7 @@ class Zygote:
 
     def _fork(self) -> None:
         ours, theirs = socket.socketpair()
-        pid = os.fork()
+        pid = self._patiently_fork()
         if pid == 0:
             self._become_child(theirs.fileno())
         theirs.close()
@@ -118,6 +119,15 @@ class Zygote:
         self._control.sendmsg([message], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
         ours.close()
         os.close(pidfd)
+
+    def _patiently_fork(self) -> int:
+        for _ in range(200):
+            try:
+                return lockdown.fork()
+            except OSError:
+                self._bury()  # out of processes or memory: others will end
+                time.sleep(0.05)
+        raise OSError("cannot fork")
 
     def _become_child(self, channel: int) -> None:
         try:
