@@ -94,6 +94,11 @@ class LlamaServer:
         except (RuntimeError, ValueError) as error:
             raise EngineError(f"llama.cpp cannot load {path}: {_load_reason(path) or error}") from error
 
+    @property
+    def address(self) -> str:
+        """Host and port."""
+        return str(self._server.listening_address).rpartition("/")[2]
+
     def complete(self, body: Mapping[str, Any], cancelled: threading.Event) -> Completion:
         """Run a streamed chat completion; stops at the next token once `cancelled` is set."""
         done = Completion()
@@ -111,8 +116,7 @@ class LlamaServer:
     def slot_action(self, slot: int, action: str, handle: int) -> bool:
         """Save or restore a slot's state; says whether it worked. A failure costs time and changes nothing
         else."""
-        address = str(self._server.listening_address).rpartition("/")[2]
-        connection = http.client.HTTPConnection(address, timeout=60)
+        connection = http.client.HTTPConnection(self.address, timeout=60)
         try:
             connection.request(
                 "POST",

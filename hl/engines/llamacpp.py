@@ -162,6 +162,22 @@ class LlamaCppEngine:
             deterministic=spec.threads if spec.deterministic else False,
         )
 
+    @property
+    def path(self) -> Path:
+        """The model file."""
+        return self._path
+
+    @property
+    def address(self) -> str:
+        """Host and port of llama.cpp's own server; empty before the first call."""
+        return self._server.address if self._server is not None else ""
+
+    @property
+    def snapshots(self) -> int:
+        """Prefixes whose state is kept."""
+        with self._lock:
+            return len(self._map.snapshots)
+
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Complete one conversation; see `Engine.chat`."""
         loop = asyncio.get_running_loop()

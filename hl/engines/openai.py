@@ -60,6 +60,11 @@ class OpenAIEngine:
         Raises:
             UsageError: No URL, no model, a number out of range, or the key's variable is not set.
         """
+        if "@" in spec.base_url.partition("?")[0]:
+            raise UsageError(
+                f"the base_url with host {spec.base_url.rpartition('@')[2]!r} has a user or password in it",
+                hint='api_key_env = "NAME_OF_THE_VARIABLE"',
+            )
         if not spec.base_url.startswith(("http://", "https://")):
             raise UsageError(
                 f"base_url = {spec.base_url!r} is not a URL",
@@ -67,7 +72,8 @@ class OpenAIEngine:
             )
         if not spec.model:
             raise UsageError(
-                "the openai engine needs a model name", hint=f"curl {spec.base_url}/models lists them"
+                "the openai engine needs a model name",
+                hint=f"curl {_shown_url(spec.base_url)}/models lists them",
             )
         if spec.concurrency < 1 or spec.timeout_s <= 0 or spec.retries < 0:
             raise UsageError(
