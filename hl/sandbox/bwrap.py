@@ -64,8 +64,8 @@ def find_bwraps() -> tuple[str, ...]:
 
 
 def package_dirs() -> tuple[str, ...]:
-    """Where this environment's packages are (for the grader profile)."""
-    dirs = dict.fromkeys(os.path.realpath(sysconfig.get_path(key)) for key in ("purelib", "platlib"))
+    """Where this interpreter finds installed packages (for the grader profile)."""
+    dirs = dict.fromkeys(os.path.realpath(path) for path in sys.path if path.endswith("-packages"))
     return tuple(path for path in dirs if Path(path).is_dir())
 
 
@@ -145,11 +145,13 @@ def bwrap_command(
         arguments += ["--setenv", name, value]
     arguments += _system_binds()
     if python.prefix != "/usr":
-        library = f"{python.prefix}/lib"
-        arguments += ["--ro-bind", library, library]
-        arguments += (
-            ["--setenv", "LD_LIBRARY_PATH", library] if any(Path(library).glob("libpython*.so*")) else []
-        )
+        for library in (f"{python.prefix}/lib", f"{python.prefix}/lib64"):
+            if Path(library).is_symlink():
+                arguments += ["--symlink", str(Path(library).readlink()), library]
+            elif Path(library).is_dir():
+                arguments += ["--ro-bind", library, library]
+                if any(Path(library).glob("libpython*.so*")):
+                    arguments += ["--setenv", "LD_LIBRARY_PATH", library]
     arguments += ["--ro-bind", python.executable, python.executable]
     arguments += _hidden(python)
     for path in extra:

@@ -7,13 +7,10 @@ does) and it does not know what an answer is worth.
 
 import asyncio
 import contextlib
-import functools
-import json
 import os
 import platform
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -21,8 +18,16 @@ from typing import Any, Self
 from hl.errors import SandboxError
 from hl.sandbox.bwrap import find_bwraps, find_interpreter
 from hl.sandbox.conversation import Answer, Conversation, Ending, Session
-from hl.sandbox.frames import wrap_frame
 from hl.sandbox.gate import Gate
+from hl.sandbox.jobs import (
+    FunctionResult,
+    JobResult,
+    Limits,
+    PythonResult,
+    harness_job,
+    harness_result,
+    plain_job,
+)
 from hl.sandbox.preflight import Probe, run_probes
 from hl.sandbox.spawn import Plan, Zygote, ZygoteDied, start_zygote
 from hl.types import Harness, Status
@@ -42,54 +47,6 @@ TIER_BWRAP, TIER_PLAIN, TIER_UNSAFE = "bwrap+landlock+seccomp", "landlock+seccom
 _UNSAFE_HINT = "hl doctor  (or, knowing that generated code may then touch your files: --unsafe-no-sandbox)"
 _PYTHON_MB = 256
 _SMOKE_QUESTION = "What is 2 + 2?"
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Of one attempt."""
-
-    wall_s: float = 60.0
-    """Billed time: the child's own plus model service time; queueing on the host and engine retries left out."""
-    cpu_s: int = 10
-    """Processor time, whatever is billed."""
-    memory_mb: int = 256
-    """Address space beyond the bare interpreter's."""
-    answer_bytes: int = 65536
-    """Longest answer, in UTF-8."""
-
-
-@dataclass(frozen=True, slots=True)
-class JobResult:
-    """How a harness fared on one question."""
-
-    status: Status
-    value: str
-    """The answer; for `smoke` the stage reached: `import`, `call` or `done`."""
-    error: str
-    """Empty, or a traceback or reason of at most 4 KiB."""
-    seconds: float
-    """Billed."""
-
-
-@dataclass(frozen=True, slots=True)
-class PythonResult:
-    """What a piece of code did."""
-
-    stdout: str
-    """What it printed, the middle left out beyond 64 KiB; empty where the process was ended."""
-    error: str
-    """Empty, or a traceback whose last line is `ExceptionType: message`."""
-    seconds: float
-
-
-@dataclass(frozen=True, slots=True)
-class FunctionResult:
-    """What a function returned."""
-
-    value: Any
-    """JSON; None unless status is ok."""
-    error: str
-    status: Status
 
 
 class _Stub:
@@ -144,6 +101,8 @@ class Sandbox:
         self._watch: asyncio.Task[None] | None = None
         self.tier = ""
         """What confines: `bwrap+landlock+seccomp`, `landlock+seccomp` or `unsafe`; empty before `start`."""
+        self.passed_over: tuple[str, ...] = ()
+        """Why better tiers than `tier` were not used, a sentence each."""
         self.probes: tuple[Probe, ...] = ()
         """What the preflight tried at start."""
 
@@ -169,13 +128,17 @@ class Sandbox:
         """
         _check_platform(self._tiers)
         reasons: list[str] = []
+        if TIER_BWRAP in self._tiers and not find_bwraps():
+            reasons.append("bubblewrap is not installed")
         for plan in self._plans():
             try:
-                self._zygotes = [await start_zygote(plan) for _ in range(self._count)]
+                for _ in range(self._count):
+                    self._zygotes.append(await start_zygote(plan))
             except SandboxError as error:
                 reasons.append(error.message)
+                await self.aclose()
                 continue
-            self._plan, self.tier = plan, plan.tier
+            self._plan, self.tier, self.passed_over = plan, plan.tier, tuple(reasons)
             break
         else:
             raise SandboxError("; ".join(reasons) or "no sandbox tier to try", hint=_UNSAFE_HINT)
@@ -264,23 +227,23 @@ class Sandbox:
             SandboxError: The sandbox is not running and cannot be restarted.
         """
         async with self._runs.admit(limits.memory_mb):
-            job = _harness_job("run", harness, question, seed, limits)
+            job = harness_job("run", harness, question, seed, limits)
             ending = await self._do(job, session, wall_s=limits.wall_s, cpu_s=limits.cpu_s, retry=True)
-        return _answered(ending, limits)
+        return harness_result(ending, limits)
 
     async def smoke(self, harness: Harness, *, limits: Limits) -> JobResult:
         """Import a harness and call solve once with a model that answers with empty text."""
         async with self._runs.admit(limits.memory_mb):
-            job = _harness_job("smoke", harness, _SMOKE_QUESTION, 0, limits)
+            job = harness_job("smoke", harness, _SMOKE_QUESTION, 0, limits)
             ending = await self._do(job, _Stub(), wall_s=limits.wall_s, cpu_s=limits.cpu_s, retry=True)
-        result = _answered(ending, limits)
+        result = harness_result(ending, limits)
         return JobResult(result.status, ending.stage or "import", result.error, result.seconds)
 
     async def python(self, code: str, *, timeout_s: float) -> PythonResult:
         """Run code as a main program, without a model."""
         code = code.encode("utf-8", "replace").decode()
         cpu_s = max(1, int(timeout_s) + 1)
-        job = _job({"kind": "python", "code": code}, Limits(cpu_s=cpu_s, memory_mb=_PYTHON_MB), 0)
+        job = plain_job({"kind": "python", "code": code}, Limits(cpu_s=cpu_s, memory_mb=_PYTHON_MB), 0)
         async with self._tools.admit(_PYTHON_MB):
             ending = await self._do(job, None, wall_s=timeout_s, cpu_s=cpu_s, retry=True)
         if ending.status is Status.LOST:
@@ -299,7 +262,7 @@ class Sandbox:
         Raises:
             SandboxError: The sandbox broke.
         """
-        job = _job({"kind": "function", "source": source, "name": name, "args": list(args)}, limits, 0)
+        job = plain_job({"kind": "function", "source": source, "name": name, "args": list(args)}, limits, 0)
         async with self._tools.admit(limits.memory_mb):
             ending = await self._do(job, None, wall_s=limits.wall_s, cpu_s=limits.cpu_s, retry=True)
         if ending.status is Status.LOST:
@@ -318,41 +281,6 @@ class _Watched:
     async def call(self, op: str, args: Mapping[str, Any]) -> Answer:
         self.asked = True
         return await self._session.call(op, args)
-
-
-def _job(job: Mapping[str, Any], limits: Limits, seed: int) -> bytes:
-    common = {"cpu_s": max(1, limits.cpu_s), "memory_mb": max(16, limits.memory_mb), "seed": seed}
-    return wrap_frame(json.dumps({**job, **common}, allow_nan=False).encode())
-
-
-@functools.lru_cache(maxsize=64)
-def _files_json(files: tuple[tuple[str, str], ...]) -> str:
-    return json.dumps({name: text.encode("utf-8", "replace").decode() for name, text in files})
-
-
-def _harness_job(kind: str, harness: Harness, question: str, seed: int, limits: Limits) -> bytes:
-    rest = {
-        "kind": kind,
-        "entry": harness.entry,
-        "question": question,
-        "seed": seed,
-        "answer_bytes": limits.answer_bytes,
-        "cpu_s": max(1, limits.cpu_s),
-        "memory_mb": max(16, limits.memory_mb),
-    }
-    return wrap_frame(f'{{"files":{_files_json(harness.files)},{json.dumps(rest)[1:]}'.encode())
-
-
-def _answered(ending: Ending, limits: Limits) -> JobResult:
-    status, value, error = ending.status, ending.value, ending.error
-    if status is not Status.OK:
-        return JobResult(status, "", error, ending.seconds)
-    if not isinstance(value, str):
-        return JobResult(Status.CONTRACT, "", "the answer is not a string", ending.seconds)
-    if len(value.encode()) > limits.answer_bytes:
-        error = f"the answer is longer than {limits.answer_bytes} bytes"
-        return JobResult(Status.CONTRACT, "", error, ending.seconds)
-    return JobResult(Status.OK, value, "", ending.seconds)
 
 
 def _available_mb() -> int:
