@@ -43,5 +43,5 @@ export HOME="$copy/home" TMPDIR="$copy/tmp" VENV="$copy/hl/.venv"
 unset XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME XDG_RUNTIME_DIR
 
 echo "[as an ordinary user] pytest ${tests[*]}"
-as_user "$VENV/bin/python" -m pytest -m "not model" "${tests[@]}"
-as_user bash scripts/test-without-userns.sh "${tests[@]}"
+as_user "$VENV/bin/python" -m pytest -rfE -m "not model" "${tests[@]}"
+as_user bash scripts/test-without-userns.sh
