@@ -24,7 +24,7 @@ def report(
     """What a proposer is told about a revision.
 
     Reports are made when a round revises a harness, and kept with the round. The newest one about
-    the harness of REV is printed.
+    the harness of REV is printed; where no round has revised it, the one that led to it.
 
     \b
     Examples:
@@ -38,7 +38,7 @@ def report(
     from hl.records import Records
     from hl.report import render_json, render_report
     from hl.types import Report
-    from hl.ui.output import open_output, write_json
+    from hl.ui.output import open_output, say, write_json
     from hl.ui.text import clean
 
     options = invocation(context)
@@ -49,12 +49,17 @@ def report(
     else:
         digest = ledger.read(rev, reader.files, reader.entry).harness.digest
         about = [r for r in ledger.rounds() if r.parent_harness == digest]
-        if not about:
+        made = ledger.entry(rev, files=reader.files, entry=reader.entry)
+        if about:
+            record = max(about, key=lambda r: (r.time, r.number))
+        elif made.round:
+            record = ledger.round(made.lineage, made.round)
+            say(f"{rev} has not been revised yet; this report on {record.parent[:9]} led to it")
+        else:
             raise HlError(
                 f"no round has revised the harness of {rev} yet, so there is no report of it.",
                 hint="hl revise --rounds 1",
             )
-        record = max(about, key=lambda r: (r.time, r.number))
     stored = Records(ledger.folder / "records").get(record.report)
     try:
         found = decode(Report, stored["report"])

@@ -78,6 +78,11 @@ def test_report_fits_a_token_budget(hl, story) -> None:
 
 def test_report_of_a_harness_that_no_round_revised(hl, git, story, tmp_path: Path) -> None:
     done = hl("report", "2/0", cwd=story.root)
+    assert done.code == 0 and f"this report on {story.head[:9]} led to it" in done.err
+    assert done.out == hl("report", "--round", "2", cwd=story.root).out
+    (story.root / "harness.py").write_text("def solve(model, question):\n    return ''\n")
+    git("commit", "-qam", "By hand", cwd=story.root)
+    done = hl("report", cwd=story.root)
     assert (done.code, done.out) == (1, "") and "hint: hl revise" in done.err
     done = hl("report", "--round", "7", cwd=story.root)
     assert (done.code, done.out) == (4, "") and "no round 7" in done.err
