@@ -166,6 +166,17 @@ def test_a_held_lock_is_waited_for_and_then_named(git: Git) -> None:
     assert lock.exists()
 
 
+def test_ctrl_c_reaches_us_and_not_git(git: Git) -> None:
+    script = (
+        "import os, signal, sys\nfrom pathlib import Path\nfrom hl.git import Git\n"
+        "os.setpgid(0, 0)\ncaught = []\nsignal.signal(signal.SIGINT, lambda *a: caught.append(1))\n"
+        f"git = Git(Path({str(git.directory)!r}))\n"
+        "status, out, err = git.run('-c', 'alias.hit=!kill -INT -' + str(os.getpid()) + '; echo alive', 'hit')\n"
+        "assert (status, out, caught) == (0, b'alive\\n', [1]), (status, out, err, caught)\n"
+    )
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_a_failure_is_one_sentence_with_gits_reason(git: Git) -> None:
     with pytest.raises(GitFailed) as caught:
         git.read("cat-file", "blob", "nope")

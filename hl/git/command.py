@@ -102,8 +102,14 @@ class Git:
 
     # --- reading
 
-    def run(self, *args: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+    def run(self, *args: str, stdin: bytes = b"", apart: bool = True) -> tuple[int, bytes, str]:
         """Run a command; (exit status, stdout, stderr).
+
+        Args:
+            args: The command.
+            stdin: Its standard input.
+            apart: Keep Ctrl-C from it, so that an interruption is ours to handle and not git's failure. False for
+                what may ask at the terminal: ssh wants a passphrase.
 
         Raises:
             RepositoryError: git is not installed, or the directory is gone.
@@ -116,6 +122,7 @@ class Git:
                 input=stdin,
                 capture_output=True,
                 check=False,
+                process_group=0 if apart else None,
             )
         except FileNotFoundError as error:
             raise _not_found(error, self.directory) from None
@@ -313,6 +320,7 @@ def _spawn(
                 stdin=subprocess.PIPE if feed else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                process_group=0,
             )
         except FileNotFoundError as error:
             raise _not_found(error, directory) from None

@@ -8,6 +8,7 @@ reported by `hl fsck`.
 import json
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, cast
 
 from hl.types import Measurement, Role
@@ -136,7 +137,7 @@ def _render_grades(grades: Sequence[float | None]) -> str | list[float | int | N
 
 def _parse_grades(raw: Any) -> tuple[float | None, ...]:
     if isinstance(raw, str):
-        return tuple(_GRADES[c] for c in raw)
+        return tuple(map(_GRADES.__getitem__, raw))
     if not isinstance(raw, list):
         raise ValueError("grades are neither text nor a list")
     grades = tuple(None if g is None else _number(g) for g in cast("list[Any]", raw))
@@ -151,12 +152,18 @@ def _render_ids(ids: Sequence[str]) -> str | list[str]:
 
 def _parse_ids(raw: Any) -> tuple[str, ...]:
     if isinstance(raw, str):
-        if len(raw) % _ID_LENGTH:
-            raise ValueError("ids of uneven length")
-        return tuple(raw[i : i + _ID_LENGTH] for i in range(0, len(raw), _ID_LENGTH))
+        return _split_ids(raw)
     if not isinstance(raw, list):
         raise ValueError("ids are neither text nor a list")
     return tuple(_text(i) for i in cast("list[Any]", raw))
+
+
+@lru_cache(maxsize=64)
+def _split_ids(joined: str) -> tuple[str, ...]:
+    # A block's ids come again with every candidate that was measured on it.
+    if len(joined) % _ID_LENGTH:
+        raise ValueError("ids of uneven length")
+    return tuple([joined[i : i + _ID_LENGTH] for i in range(0, len(joined), _ID_LENGTH)])
 
 
 def _text(value: Any) -> str:
@@ -180,4 +187,7 @@ def _whole(value: Any) -> int:
 def _counts(value: Any) -> Mapping[str, int]:
     if not isinstance(value, dict):
         raise ValueError(f"not an object: {value!r:.40}")
-    return {k: _whole(v) for k, v in cast("dict[str, Any]", value).items()}
+    counts = cast("dict[str, Any]", value)
+    for count in counts.values():
+        _whole(count)
+    return counts

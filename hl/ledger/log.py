@@ -131,18 +131,21 @@ def read_commits(reading: Reading, commits: Sequence[str]) -> Iterator[LogEntry]
         yield from _page(reading, batch, [found[c] for c in commits if c in found])
 
 
-_Commit = tuple[str, tuple[str, ...], int, str, bytes]
+_Commit = tuple[str, tuple[str, ...], int, str, bytes, Mapping[str, str]]
+"""Name, parents, time, message, note, trailers."""
 
 
 def _commits(fields: Iterator[bytes]) -> Iterator[_Commit]:
     for commit in fields:
         parents, time, message, note = (next(fields, b"") for _ in range(4))
+        text = message.decode("utf-8", "surrogateescape")
         yield (
             commit.decode("ascii", "replace"),
             tuple(parents.decode("ascii", "replace").split()),
             int(time or b"0"),
-            message.decode("utf-8", "surrogateescape"),
+            text,
             note,
+            parse_trailers(text),
         )
 
 
@@ -154,8 +157,7 @@ def _page(reading: Reading, batch: Batch, page: Sequence[_Commit]) -> Iterator[L
     missing = [h for h, o in zip(harnesses, own, strict=True) if h and not o]
     elsewhere = reading.look_up(missing) if missing else {}
     for commit, harness, measurements in zip(page, harnesses, own, strict=True):
-        oid, parents, time, message, _ = commit
-        trailers = parse_trailers(message)
+        oid, parents, time, message, _, trailers = commit
         entry = LogEntry(
             commit=oid,
             parents=parents,
@@ -187,8 +189,8 @@ def _page(reading: Reading, batch: Batch, page: Sequence[_Commit]) -> Iterator[L
 def _confirm(batch: Batch, page: Sequence[_Commit]) -> Mapping[str, RoundVerdict | None]:
     """Commit -> verdict of its round, for those commits that the round itself names."""
     named: list[tuple[str, str, int]] = []
-    for oid, _, _, message, _ in page:
-        name = parse_candidate(parse_trailers(message).get("HL-Round", ""))
+    for oid, _, _, _, _, trailers in page:
+        name = parse_candidate(trailers.get("HL-Round", ""))
         if name is not None and name.lineage and not name.suffix:
             named.append((oid, round_ref(name.lineage, name.round), name.index))
     found: dict[str, RoundVerdict | None] = {}

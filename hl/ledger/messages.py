@@ -14,7 +14,7 @@ from hl.types import Candidate, Decision, Evidence, Gain, Measurement, Outcome, 
 
 SUBJECT_MAX = 100
 _OURS = re.compile(r"^\s*HL-[A-Za-z-]+\s*:.*$", re.IGNORECASE | re.MULTILINE)
-_TRAILER = re.compile(r"(HL-[A-Za-z]+): (.*)")
+_TRAILER = re.compile(r"^(HL-[A-Za-z]+): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +114,7 @@ def parse_trailers(message: str) -> Mapping[str, str]:
     paragraphs = message.rstrip("\n").split("\n\n")
     if len(paragraphs) < 2:
         return {}
-    found = (_TRAILER.fullmatch(line) for line in paragraphs[-1].split("\n"))
-    return {m[1]: m[2] for m in found if m is not None}
+    return dict(_TRAILER.findall(paragraphs[-1]))
 
 
 def parse_verdict(message: str) -> RoundVerdict | None:

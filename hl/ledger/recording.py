@@ -100,7 +100,10 @@ def record_round(ledger: "Ledger", round: Round, records: "Records") -> str | No
                     f" and not on {round.parent.commit[:12]}",
                     hint="hl log --all",
                 )
-        return _finish(ledger, record)[0]
+        head = _finish(ledger, record)[0]
+    # A round leaves some forty loose objects; people who never commit by hand would never have them packed.
+    ledger.git.run("-c", "gc.autoDetach=false", "gc", "--auto", "--quiet")
+    return head
 
 
 def recover(ledger: "Ledger") -> str | None:

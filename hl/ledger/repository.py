@@ -17,7 +17,7 @@ from hl.errors import RepositoryError
 from hl.git import Git, GitFailed
 from hl.ledger import log as reading
 from hl.ledger.names import ROUNDS, escape, parse_candidate, round_ref
-from hl.ledger.revisions import read_harness, resolve
+from hl.ledger.revisions import for_git, read_harness, resolve
 from hl.types import HistoryEntry, Measurement, Revision, Round
 
 if TYPE_CHECKING:
@@ -239,7 +239,8 @@ class Ledger:
             RepositoryError: A revision is unknown.
         """
         source = reading.Reading(self.git, files, entry, self.measurements_of)
-        names = [self._known_to_git(rev) for rev in revs]
+        lineage = self.lineage if any("/" in rev for rev in revs) else None
+        names = [for_git(self.git, rev, lineage) for rev in revs]
         try:
             entries = reading.read_log(source, names, limit=limit, graph=graph)
             if losers:
@@ -256,9 +257,6 @@ class Ledger:
         """
         source = reading.Reading(self.git, files, entry, self.measurements_of)
         return next(reading.read_commits(source, [self.resolve(rev)]))
-
-    def _known_to_git(self, rev: str) -> str:
-        return self.resolve(rev) if parse_candidate(rev) else rev
 
     # --- rounds
 

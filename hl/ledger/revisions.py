@@ -34,6 +34,21 @@ def resolve(git: Git, rev: str, lineage: str | None) -> str:
     raise RepositoryError(f"unknown revision {rev!r}", hint="hl log --all")
 
 
+def for_git(git: Git, rev: str, lineage: str | None) -> str:
+    """A revision or range as git understands it: candidate names in it become commits.
+
+    Raises:
+        RepositoryError: It names a candidate that is not there.
+    """
+    for sign in ("...", ".."):
+        left, found, right = rev.partition(sign)
+        if found:
+            return for_git(git, left, lineage) + sign + for_git(git, right, lineage)
+    if rev.startswith("^"):
+        return "^" + for_git(git, rev[1:], lineage)
+    return resolve(git, rev, lineage) if parse_candidate(rev) else rev
+
+
 def find_commit(git: Git, rev: str) -> str | None:
     """The commit that git understands by a revision, or None."""
     if not rev or "\0" in rev:

@@ -99,8 +99,8 @@ def _remotes(ledger: "Ledger") -> Sequence[str]:
 
 
 def _talk(ledger: "Ledger", remote: str, *args: str, stdin: bytes = b"") -> bytes:
-    """A command that talks to a remote, in the user's own session so that ssh can ask for a passphrase."""
-    status, out, err = ledger.git.run(*args, stdin=stdin)
+    """A command that talks to a remote, and may ask for a passphrase."""
+    status, out, err = ledger.git.run(*args, stdin=stdin, apart=False)
     if status:
         failure = GitFailed(args, status, err)
         raise RepositoryError(f"{remote}: {failure.message}", hint=failure.hint or "git remote -v")
@@ -153,7 +153,7 @@ def _push_refs(ledger: "Ledger", remote: str, specs: Sequence[str]) -> Mapping[s
         RepositoryError: The remote could not be reached.
     """
     args = ("push", "--porcelain", "--no-follow-tags", "--recurse-submodules=no", "--", remote, *specs)
-    status, out, err = ledger.git.run(*args)
+    status, out, err = ledger.git.run(*args, apart=False)
     refused: dict[str, str] = {}
     for line in out.decode("utf-8", "replace").splitlines():
         flag, _, rest = line.partition("\t")

@@ -19,22 +19,29 @@ from tests.ledger import kit
 from tests.ledger.kit import ENTRY, FILES, make_round, sh, variant
 
 
-def run_child(work: Callable[[], object], *, kill_after_s: float | None = None, group: bool = False) -> int:
-    """Run in a forked child; its exit status, negative for a signal."""
+def descendants(pid: int) -> list[int]:
+    """A process's children, their children, and so on."""
+    with suppress(OSError):
+        children = [int(c) for c in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [d for c in children for d in (c, *descendants(c))]
+    return []
+
+
+def run_child(work: Callable[[], object], *, kill_after_s: float | None = None) -> int:
+    """Run in a forked child, perhaps killed with its children; its exit status, negative for a signal."""
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
-            if group:
-                os.setpgid(0, 0)
             work()
             code = 0
         finally:
             os._exit(code)
     if kill_after_s is not None:
         time.sleep(kill_after_s)
-        with suppress(ProcessLookupError):
-            (os.killpg if group else os.kill)(pid, signal.SIGKILL)
+        for victim in (pid, *descendants(pid)):
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGKILL)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 
 
@@ -125,7 +132,7 @@ def test_killed_with_its_children_at_random_moments(template: Path, tmp_path: Pa
     for n in range(8):
         root = tmp_path / f"try-{n}"
         shutil.copytree(template, root, symlinks=True)
-        run_child(lambda root=root: record(root), kill_after_s=dice.uniform(0, took), group=True)
+        run_child(lambda root=root: record(root), kill_after_s=dice.uniform(0, took))
         check_and_continue(root, True)
         shutil.rmtree(root)
 

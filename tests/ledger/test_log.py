@@ -88,6 +88,8 @@ def test_ranges_limits_and_candidates(ledger: Ledger) -> None:
     assert log(ledger, limit=0) == []
     assert [e.round for e in log(ledger, "^main~1", "main")] == [3]
     assert [e.name for e in log(ledger, "2/1", limit=1)] == ["main/2/1"]
+    assert [e.name for e in log(ledger, "1/0..main/3/1")] == ["main/3/1", "main/2/0"]
+    assert [e.name for e in log(ledger, "^1/0", "3/1")] == ["main/3/1", "main/2/0"]
     assert ledger.entry("2/1", files=FILES, entry=ENTRY).name == "main/2/1"
 
 
