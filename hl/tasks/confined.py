@@ -153,16 +153,6 @@ def same(answer: str, gold: str) -> float:
     return float(answer.strip() == gold.strip())
 
 
-def default(answer: str, gold: str) -> float:
-    """reasoning-gym's default scorer: exact text, else the gold's share of an answer that contains it."""
-    answer, gold = answer.strip(), gold.strip()
-    if not answer or not gold:
-        return 0.0
-    if answer == gold:
-        return 1.0
-    return len(gold) / len(answer) if gold in answer else 0.0
-
-
 def as_rows(text: str, gold: str, render: Callable[[Any], str]) -> float:
     """Exact text, or a tenth for the same content written as a Python list (reasoning-gym's credit, without `eval`)."""
     if text.strip() == gold.strip():

@@ -255,7 +255,7 @@ _ROWS = (
         gold_visible=False,
     ),
     _rescored(
-        "puzzle24", "number games", "asks for an expression of four numbers that gives 24", seconds=0.05
+        "puzzle24", "number games", "asks for an expression of four numbers that gives 24", seconds=0.07
     ),
     Family(
         "quantum_lock",
@@ -294,7 +294,7 @@ _ROWS = (
     _share("simple_equations", "algebra", "asks to solve a linear equation"),
     _share("simple_geometry", "geometry", "asks for the missing angle of a polygon"),
     _rescored("simple_integration", "calculus", "asks for an antiderivative of a polynomial"),
-    Family("sokoban", "planning", "asks for moves that push all boxes onto goals", ANY, seconds=0.05),
+    Family("sokoban", "planning", "asks for moves that push all boxes onto goals", ANY, seconds=0.07),
     Family(
         "spell_backward",
         "reversal",

@@ -26,7 +26,7 @@ BLOCK = 100_000
 BASE_SEED = 10_000_000
 ERRORS_IN_A_ROW = 50
 HOPELESS = 500
-"""Questions without a usable answer after which the parameters are at fault, if they are the majority."""
+"""Questions without a usable answer after which the parameters are at fault, if hardly any others came."""
 EXAMPLES = ("example_answer", "possible_answer", "example_correct_answer")
 """Where families without a gold answer keep one that is right."""
 
@@ -88,7 +88,7 @@ class Draw:
                 self.seen.add(key)
                 if not usable(self.family, self.written, item):
                     self.dropped += 1
-                    if self.dropped >= HOPELESS and self.dropped * 2 > len(self.seen):
+                    if self.dropped >= HOPELESS and self.dropped * 20 > len(self.seen) * 19:
                         raise RuntimeError(
                             f"{self.dropped} of {len(self.seen)} questions have no answer that grades 1"
                         )

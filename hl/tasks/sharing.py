@@ -1,7 +1,8 @@
 """Too few questions, shared out over the four sets. Pure.
 
-Every set keeps the proportion that was asked for, but at least its minimum; what is left over goes to evaluation, then
-scoring, feedback and confirmation. Sets never overlap, whatever that costs.
+Evaluation gets its proportion or a third of all, whichever is more, since it is what is reported; the others keep the
+proportions that were asked for, and every set its minimum. What is left over goes to evaluation, then scoring, feedback
+and confirmation. Sets never overlap, whatever that costs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,7 +36,10 @@ def share_out(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> d
             hint="choose wider parameters or another task",
         )
     total = max(1, sum(sizes.values()))
-    counts = {role: max(least[role], len(pool) * sizes[role] // total) for role in PRIORITY}
+    reported = min(sizes[Role.EVALUATION], max(len(pool) * sizes[Role.EVALUATION] // total, len(pool) // 3))
+    rest, others = len(pool) - reported, max(1, total - sizes[Role.EVALUATION])
+    counts = {role: max(least[role], rest * sizes[role] // others) for role in PRIORITY}
+    counts[Role.EVALUATION] = max(least[Role.EVALUATION], reported)
     while sum(counts.values()) > len(
         pool
     ):  # minima took more than their proportion: the set with most to spare gives

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hl.errors import HlError
-from hl.tasks.sharing import MINIMUM, PRIORITY, Item, share_out
+from hl.tasks.sharing import MINIMUM, Item, share_out
 from hl.types import Gold, Question, Role
 
 
@@ -31,12 +31,16 @@ def test_every_question_is_dealt_once_and_minima_hold(sizes: dict[Role, int], n:
         assert len(dealt[role]) >= least[role]
 
 
-def test_proportions_are_kept_and_evaluation_comes_first() -> None:
-    sizes = dict(zip(Role, (16, 32, 32, 64), strict=True))
-    dealt = share_out(pool(38), sizes, "x")
-    assert {role: len(dealt[role]) for role in PRIORITY} == {
-        Role.EVALUATION: 17,
-        Role.SCORING: 9,
-        Role.FEEDBACK: 4,
-        Role.CONFIRMATION: 8,
-    }
+@pytest.mark.parametrize(
+    ("sizes", "n", "dealt"),
+    [
+        ((16, 32, 32, 64), 38, (4, 9, 8, 17)),  # in proportion
+        ((160, 320, 320, 128), 260, (34, 70, 69, 87)),  # the pools of ten rounds leave evaluation a third
+        ((160, 320, 320, 0), 160, (32, 64, 64, 0)),
+    ],
+)
+def test_proportions_are_kept_and_evaluation_comes_first(
+    sizes: tuple[int, ...], n: int, dealt: tuple[int, ...]
+) -> None:
+    found = share_out(pool(n), dict(zip(Role, sizes, strict=True)), "x")
+    assert tuple(len(found[role]) for role in Role) == dealt
