@@ -99,6 +99,7 @@ class Git:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._places: tuple[str, str] | None = None
 
     # --- reading
 
@@ -192,9 +193,12 @@ class Git:
             from git.cmd import Git as Facade
         except ImportError as error:
             raise RepositoryError(f"git cannot be run: {error}", hint="install git") from None
+        if self._places is None:
+            found = self.read("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir")
+            git_dir, common = os.fsdecode(found).split("\n")[:2]
+            self._places = git_dir, common
+        git_dir, common = self._places
         # The facade adds variables and removes none: those that a hook sets are overridden by the true ones.
-        where = self.read("rev-parse", "--path-format=absolute", "--git-dir", "--git-common-dir").split(b"\n")
-        git_dir, common = (os.fsdecode(p) for p in where[:2])
         env = {
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_DIR": git_dir,

@@ -9,10 +9,11 @@ from hl.errors import RepositoryError
 from hl.git import Batch
 from hl.ledger import log as reading
 from hl.ledger.lines import from_json, render_line
+from hl.ledger.messages import parse_trailers, render_score
 from hl.ledger.names import NOTES, parse_candidate, round_ref
 from hl.ledger.notes import listing
 from hl.ledger.revisions import digests
-from hl.ledger.rounds import FILE, RoundRecord, parse_round
+from hl.ledger.rounds import FILE, ProposalRecord, RoundRecord, parse_round
 from hl.types import Measurement, Outcome
 
 if TYPE_CHECKING:
@@ -88,11 +89,24 @@ def _check_candidates(
                 yield Problem(
                     ref, f"the tree of {commit[:12]} is not the harness {want[:12]} that was recorded"
                 )
-    for p in record.proposals:
+    messages = batch.get_many(p.commit for p in record.proposals)
+    for p, commit in zip(record.proposals, messages, strict=True):
+        said = parse_trailers(commit[2].decode("utf-8", "replace")).get("HL-Score") if commit else None
+        if commit is not None and said != _score_of(record, p):
+            yield Problem(
+                ref, f"the score in the message of {p.commit[:12]} is not the one that was recorded"
+            )
         if p.outcome is Outcome.SCORED and p.scoring is None:
             yield Problem(ref, f"candidate {p.index} is scored but has no measurement")
         if p.scoring is not None and p.scoring.harness != p.harness:
             yield Problem(ref, f"the measurement of candidate {p.index} is another harness's")
+
+
+def _score_of(record: RoundRecord, p: ProposalRecord) -> str | None:
+    """What the trailer of a proposal's commit must say."""
+    if p is record.accepted and len(record.confirmation) == 2:
+        return render_score(record.confirmation[1].score, "confirmation")
+    return render_score(p.scoring.score, "scoring") if p.scoring is not None else None
 
 
 def _check_notes(ledger: "Ledger", batch: Batch, lines: dict[str, set[str]]) -> Iterator[Problem]:

@@ -216,13 +216,20 @@ def with_losers(
     """
     from hl.ledger.rounds import RoundRecord, read_rounds
 
-    by_parent: defaultdict[str, list[RoundRecord]] = defaultdict(list)
+    by_parent: defaultdict[str, list[str]] = defaultdict(list)
     with reading.git.batch() as batch:
-        for record in read_rounds(batch, [commit for _, _, commit in rounds]):
-            by_parent[record.parent].append(record)
+        # What the first candidate was made from. The records themselves are read only for commits that are shown.
+        revised = batch.get_many(f"{commit}^1^1" for _, _, commit in rounds)
+        for (_, _, commit), parent in zip(rounds, revised, strict=True):
+            if parent is not None:
+                by_parent[parent[0]].append(commit)
     shown: set[str] = set()
     for entry in entries:
-        for record in sorted(by_parent.get(entry.commit, ()), key=lambda r: r.number, reverse=True):
+        records: list[RoundRecord] = []
+        if commits := by_parent.get(entry.commit):
+            with reading.git.batch() as batch:
+                records = list(read_rounds(batch, commits))
+        for record in sorted(records, key=lambda r: r.number, reverse=True):
             rest = {p.commit: p for p in record.proposals if p.commit not in shown}
             twins = reading.look_up([p.duplicate_of for p in rest.values() if p.duplicate_of])
             for loser in read_commits(reading, list(rest)):

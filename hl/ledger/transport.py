@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 
 TRIES = 8
 """How often notes are fetched, merged and pushed again when somebody else was faster (ours)."""
-CHUNK = 500
-"""References or records handled together."""
+REFS_CHUNK = 500
+"""References pushed by one command: its arguments must fit."""
+RECORDS_CHUNK = 32
+"""Records stored by one command: they are in memory together."""
+
+_FETCH = ("fetch", "--no-tags", "--no-prune", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +72,7 @@ def push(ledger: "Ledger", remote: str, records: "Records | None") -> Transfer:
     theirs = _advertised(ledger, remote)
     ours = _local_rounds(ledger)
     missing = [ref for ref in ours if ref not in theirs]
-    for part in _parts(missing):
+    for part in _parts(missing, REFS_CHUNK):
         _push_refs(ledger, remote, [f"{ref}:{ref}" for ref in part])
     changed = _push_notes(ledger, remote)
     sent = _push_records(ledger, remote, records) if records is not None else 0
@@ -172,14 +176,13 @@ def _is_behind(ledger: "Ledger", remote: str, branch: str) -> bool:
     tip = _talk(ledger, remote, "ls-remote", "--", remote, ref).split(b"\t")[0].decode()
     if not tip:
         return False
-    args = ("fetch", "--no-tags", "--no-recurse-submodules", "--no-write-fetch-head", "--quiet")
-    _talk(ledger, remote, *args, "--", remote, ref)
+    _talk(ledger, remote, *_FETCH, "--", remote, ref)
     return ledger.git.run("merge-base", "--is-ancestor", ref, tip)[0] == 0
 
 
-def _parts(items: Sequence[str]) -> Iterator[list[str]]:
+def _parts(items: Sequence[str], size: int) -> Iterator[list[str]]:
     rest = iter(items)
-    while part := list(islice(rest, CHUNK)):
+    while part := list(islice(rest, size)):
         yield part
 
 
@@ -262,7 +265,7 @@ def _push_records(ledger: "Ledger", remote: str, records: "Records") -> int:
         if not missing:
             return 0
         changes: dict[bytes, str] = {}
-        for part in _parts(missing):
+        for part in _parts(missing, RECORDS_CHUNK):
             objects = Objects(ledger.algorithm)
             for address in part:
                 changes[f"{address[:2]}/{address[2:]}".encode()] = objects.blob(records.packed(address))

@@ -57,6 +57,8 @@ def rewrite(ledger: Ledger, change: Callable[[dict[str, object]], object], *, pa
         (lambda r: r["proposals"][0].update(commit="0" * 40), "not the candidates"),
         (lambda r: r["proposals"][0].update(commit="--all"), "is not a commit"),
         (lambda r: r["feedback"].update(g="1111"), "the feedback score of"),
+        (lambda r: r["proposals"][1]["scoring"].update(g="1111"), "the score in the message of"),
+        (lambda r: r["confirmation"][1].update(g="1111"), "the score in the message of"),
     ],
 )
 def test_a_changed_round_is_found(
