@@ -25,7 +25,7 @@ def call(*numbers):
 REACHES: dict[str, tuple[str, bool | None]] = {
     "read_a_system_file": ("open('/etc/passwd').read()", True),
     "read_the_secret": ("open(question).read()", True),
-    "read_through_a_symlink": ("os.symlink(question, '/tmp/hl-link'); open('/tmp/hl-link').read()", None),
+    "read_through_a_symlink": ("os.symlink(question, '/tmp/hl-attack-name'); open('/tmp/hl-attack-name').read()", None),
     "list_a_directory": ("os.listdir(os.path.dirname(question))", True),
     "list_root": ("os.listdir('/home')", True),
     "read_own_environment": ("open('/proc/self/environ').read()", True),
@@ -110,15 +110,13 @@ def secret(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", REACHES)
 def test_reaches_nothing(box: Box, secret: Path, name: str) -> None:
-    before = sorted(os.listdir("/tmp")), sorted(os.listdir(secret.parent))  # noqa: PTH208
     result = box.solve(_harness(REACHES[name][0]), str(secret))
     assert result.status is Status.CRASH, result
     assert result.value == ""
     assert "gold answer" not in result.error
     assert secret.read_text() == "the gold answer"
-    new = {name for name in set(os.listdir("/tmp")) - set(before[0]) if name.startswith("hl-")}  # noqa: PTH208
-    assert not new
-    assert sorted(os.listdir(secret.parent)) == before[1]  # noqa: PTH208
+    assert list(Path("/tmp").glob("hl-attack*")) == []
+    assert list(secret.parent.iterdir()) == [secret]
     assert box.solve("def solve(model, question): return 'fine'").value == "fine"  # the zygote is well
 
 
