@@ -144,6 +144,8 @@ def test_references_move_only_from_where_they_are(git: Git) -> None:
         git.move([RefUpdate("refs/hl/x", b, None)], reason="test")
     with pytest.raises(RefMovedError):
         git.move([RefUpdate("refs/hl/y", b, a), RefUpdate("refs/hl/x", b, b)], reason="test")
+    with pytest.raises(RefMovedError):
+        git.move([RefUpdate("refs/hl/gone", b, a)], reason="test")
     # All or nothing: y stayed too.
     assert (git.ref("refs/hl/x"), git.ref("refs/hl/y"), git.ref("refs/hl/z")) == (a, a, None)
     git.move([], reason="nothing")

@@ -45,6 +45,9 @@ REMOVED = frozenset(
 LOCK_PATIENCE_S = 2.0
 """How long a held reference lock is waited for (ours)."""
 
+_MOVED = ("but expected", "reference already exists", "unable to resolve reference")
+"""What git says when a reference is not where a compare-and-swap wants it: elsewhere, there, or gone."""
+
 
 class GitFailed(RepositoryError):
     """A git command ended with an error.
@@ -267,7 +270,7 @@ class Git:
             try:
                 return self.write(*args, stdin=stdin)
             except GitFailed as error:
-                if "but expected" in error.stderr or "reference already exists" in error.stderr:
+                if any(words in error.stderr for words in _MOVED):
                     raise RefMovedError(error.message) from None
                 if ".lock': File exists" not in error.stderr or time.monotonic() > deadline:
                     raise

@@ -8,6 +8,7 @@ recording.py   the order of writes, and recovery    worktree.py   clean? bring a
 log.py         what `hl log` shows                  chain.py      history, known programs
 founding.py    new repositories, first commit       locks.py      file locks
 transport.py   push and fetch                       fsck.py       what does not add up
+quick.py       a plain `hl log`, for its start-up
 """
 
 from typing import TYPE_CHECKING, Any

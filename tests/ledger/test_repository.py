@@ -323,7 +323,7 @@ def test_the_lock_names_its_holder(ledger: Ledger) -> None:
         pass
 
 
-def test_reading_takes_no_lock_and_writes_nothing_to_a_read_only_repository(ledger: Ledger) -> None:
+def test_reading_takes_no_lock(ledger: Ledger) -> None:
     play(ledger)
     with ledger.lock(), ledger.write_lock():
         assert len(list(ledger.log(files=FILES, entry=ENTRY))) == 2
