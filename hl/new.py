@@ -140,7 +140,7 @@ def create(
         (directory / name).write_text(text, encoding="utf-8", newline="")
     write_values(directory / FILE, values)
     paths = [FILE, *(name for name, _ in harness.files), *_question_files(directory)]
-    commit = ledger.commit_files(f"Start with the {seed} harness on {task_name}", paths)
+    commit = ledger.commit_files(f"Start with the {Path(seed).stem} harness on {task.spec.name}", paths)
     trust(directory)
     return Created(Workspace(ledger, load_config(directory)), generated, rounds, commit, ledger.notice)
 

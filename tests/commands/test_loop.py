@@ -140,24 +140,24 @@ def test_a_target_ends_a_run(hl: Run, tmp_path: Path) -> None:
     assert len(rounds) == 1 and summary["reason"].startswith("target")
 
 
-def story(hl: Run, agent: Path) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """What must not depend on an interruption: history and scores, commits and times aside."""
-    log = [
-        {k: v for k, v in entry.items() if k not in ("commit", "parents", "time", "round_commit")}
-        for entry in lines(hl("log", "--all", "--json", cwd=agent).out)
-    ]
+MOVING = ("commit", "time", "seconds", "record", "parents", "name", "report", "reply")
+"""What differs between two runs of the same story: object names, clocks, addresses of timed records."""
+
+
+def settled(value: Any) -> Any:
+    """A JSON value without what moves; measurements as a set, since their lines are sorted by what moves too."""
+    if isinstance(value, dict):
+        return {k: settled(v) for k, v in value.items() if k not in MOVING}
+    if isinstance(value, list):
+        items = [settled(v) for v in value]
+        return sorted(items, key=json.dumps) if items and isinstance(items[0], dict) else items
+    return value
+
+
+def story(hl: Run, agent: Path) -> tuple[Any, Any]:
+    """History and scores, which must not depend on an interruption."""
     (score,) = lines(hl("eval", "--json", cwd=agent).out)
-    return json.loads(_without_times(json.dumps(log))), [score["score"]]
-
-
-def _without_times(text: str) -> str:
-    def strip(value: Any) -> Any:
-        if isinstance(value, dict):
-            drop = ("commit", "time", "seconds", "record", "parents", "name", "report", "reply", "harness")
-            return {k: strip(v) for k, v in value.items() if k not in drop}
-        return [strip(v) for v in value] if isinstance(value, list) else value
-
-    return json.dumps(strip(json.loads(text)))
+    return settled(lines(hl("log", "--all", "--json", cwd=agent).out)), score["score"]
 
 
 def test_a_limit_stops_and_continue_goes_on_without_repeating_a_call(hl: Run, tmp_path: Path) -> None:
