@@ -1,26 +1,30 @@
-"""Room 3 with a language model: any engine becomes a proposer.
+"""A language model as proposer, through any engine.
 
-Promises: proposal `index` of a context is a function of context and index alone (its seed); a failed engine is a reply
-with `error` set, never an exception, run limits aside. It does not parse the reply.
+Promises: a failed engine is a Reply with `error`, never an exception; the reply's text is passed on as it came. Each of
+the K proposals has a seed of its own, a function of the context's seed and the index, so that a repeated run asks the
+same. Limits of the run (`StoppedEarly`) pass through: they are no failure of the proposer.
 """
 
-import hashlib
-import time
+from collections.abc import Callable
 
-from hl.errors import EngineError
+from hl.errors import EngineError, MissingExtraError
 from hl.proposer.prompt import render_messages, render_repair
 from hl.types import ChatRequest, Engine, Message, ProposalContext, Reply
 
+SEED_STEP = 100_003
+"""Seeds of neighbouring rounds stay apart for any K (a prime; ours)."""
+
 
 class LlmProposer:
-    """A proposer over an engine, which comes behind cache and meter.
+    """Asks an engine for edits.
 
     Args:
-        engine: Who writes.
-        temperature: Of every reply; above 0, or the K replies of a round are one.
-        max_tokens: Most tokens of a reply.
-        context_tokens: Prompt and reply together.
-        report_tokens: Most tokens of the report in the prompt.
+        engine: Behind cache and meter in production.
+        temperature: Sampling temperature; above 0, or all K proposals are the same.
+        max_tokens: Longest reply.
+        context_tokens: Room for prompt and reply together.
+        report_tokens: Most tokens of the report.
+        count: Counts tokens; by default characters / 3.5.
     """
 
     def __init__(
@@ -30,51 +34,47 @@ class LlmProposer:
         temperature: float = 0.6,
         max_tokens: int = 16_384,
         context_tokens: int = 32_768,
-        report_tokens: int = 8192,
+        report_tokens: int = 6000,
+        count: Callable[[str], int] | None = None,
     ) -> None:
+        self.name = f"llm {engine.name}"
         self._engine = engine
         self._temperature = temperature
-        self._max_tokens = max_tokens
-        self._prompt_tokens = context_tokens - max_tokens
+        # A reply may take at most half of a small context: an edit without its report is a guess.
+        self._max_tokens = min(max_tokens, max(1, context_tokens // 2))
+        self._room = context_tokens - self._max_tokens
         self._report_tokens = report_tokens
-
-    @property
-    def name(self) -> str:
-        """Readable identity."""
-        return f"llm {self._engine.name}"
+        self._count = count
 
     async def propose(self, context: ProposalContext, index: int, count: int) -> Reply:
-        """Reply number `index`."""
+        """Reply number `index` of `count`."""
         return await self._ask(self._messages(context), _seed(context, index))
 
     async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
-        """The same conversation, with the reply and why it did not apply."""
-        turns = (Message("assistant", reply.text), Message("user", render_repair(hint)))
-        digest = hashlib.sha256(reply.text.encode("utf-8", "replace")).digest()
-        return await self._ask(
-            self._messages(context) + turns, _seed(context, int.from_bytes(digest[:2], "big"))
-        )
+        """One more try, with the failed reply and the hint in view."""
+        messages = render_repair(self._messages(context), reply.text, hint, max_tokens=self._room)
+        return await self._ask(messages, _seed(context, 0))
 
     def _messages(self, context: ProposalContext) -> tuple[Message, ...]:
-        return render_messages(context, max_tokens=self._prompt_tokens, report_tokens=self._report_tokens)
+        return render_messages(
+            context, max_tokens=self._room, report_tokens=self._report_tokens, count=self._count
+        )
 
     async def _ask(self, messages: tuple[Message, ...], seed: int) -> Reply:
-        started = time.monotonic()
         request = ChatRequest(messages, self._max_tokens, self._temperature, seed=seed)
         try:
-            reply = await self._engine.chat(request)
-        except EngineError as error:
-            return Reply("", error=error.message, seconds=time.monotonic() - started)
+            answer = await self._engine.chat(request)
+        except (EngineError, MissingExtraError) as error:
+            return Reply("", error=error.message or "the engine failed")
         return Reply(
-            text=reply.text,
-            finish_reason=reply.finish_reason,
-            prompt_tokens=reply.prompt_tokens,
-            completion_tokens=reply.completion_tokens,
-            cost=reply.cost,
-            seconds=reply.seconds,
+            text=answer.text,
+            finish_reason="length" if answer.finish_reason == "length" else "stop",
+            prompt_tokens=answer.prompt_tokens,
+            completion_tokens=answer.completion_tokens,
+            cost=answer.cost,
+            seconds=answer.seconds,
         )
 
 
 def _seed(context: ProposalContext, index: int) -> int:
-    """A 31-bit seed; consecutive for the K proposals of a round."""
-    return (context.seed * 1009 + index) % 2**31
+    return (context.seed * SEED_STEP + context.round * 1009 + index) % 2**31

@@ -1,88 +1,138 @@
-"""Room 3, first half: ProposalContext -> messages. What a proposer model is shown, within a token budget.
+"""Harness and Report -> the conversation that asks a language model for an edit.
 
-Promises: the same context gives the same messages (no clock, no order of arrival); the harness is never cut, the report
-is, so that it fits; nothing of the scoring, confirmation or evaluation questions is in it. It does not call a model.
+Promises: the same context gives the same messages, whatever the process; they fit a token budget (the harness is never
+cut while it fits, the report is); nothing a harness or a model wrote can end a section early, since sections are fenced
+with more backticks than they hold. Does not call a model.
 """
 
+import re
 from collections.abc import Callable
 
-from hl.edits import MAX_BLOCKS
-from hl.report import estimate_tokens, render_report
-from hl.types import HARNESS_MAX_BYTES, Harness, Message, ProposalContext
+from hl.report import CHARS_PER_TOKEN, render_report
+from hl.types import Message, ProposalContext
 
-SYSTEM = f"""\
-You revise a harness: a Python program around a frozen language model, the solver. The harness answers questions; its \
-score is the mean grade of its answers. You are shown the task, the harness and a report of how it ran. Find out why \
-questions fail, and write one revision that makes more of them succeed on questions nobody has seen yet.
+MIN_REPORT_TOKENS = 300
+"""A report gets at least this much, even if the harness leaves less (ours)."""
 
-# What a harness is
+CONTRACT = """\
+A harness is a Python program (standard library only) that defines `solve(model, question) -> str`. It runs in a sandbox
+without files or network; `model` is its only way out:
 
-`solve(model, question) -> str` returns the answer. Standard library only, no files, no network, no processes, at \
-most {HARNESS_MAX_BYTES // 1024} KiB. A new process runs it for every question; nothing is kept between. It may use:
+- `model(prompt, *, system=None, max_tokens=None, temperature=None, stop=None) -> str`: one chat completion
+- `model.chat(messages, ...) -> str`: a conversation, a list of {"role", "content"}
+- `model.sample(prompt, n, ...) -> list[str]`: n samples
+- `model.map(prompts, ...) -> list[str]`: several prompts in parallel
+- `model.python(code, timeout_s=5)`: runs a program in a fresh sandbox; the result has `.stdout` and `.error` (a traceback,
+  or empty)
+- `model.budget`: what is left, as `.calls`, `.tokens`, `.seconds`; over budget, calls raise `model.BudgetExceeded`
 
-- `model(prompt, *, system=None, max_tokens=None, temperature=None, stop=None) -> str`: one completion
-- `model.chat(messages, **same) -> str`: a conversation, a list of {{"role": ..., "content": ...}}
-- `model.sample(prompt, n, **same) -> list[str]` and `model.map(prompts, **same) -> list[str]`: several in parallel
-- `model.python(code, timeout_s=5)`: runs code in a fresh sandbox; the result has `.stdout` and `.error` (a traceback)
-- `model.search(query, k=5)`: passages with `.title` and `.text`, only where the task has a corpus
-- `model.budget`: `.calls`, `.tokens` and `.seconds` that are left; over budget a call raises `model.BudgetExceeded`
+The solver behind `model` is a fixed language model. The harness is scored on other questions of the same task, so a rule
+that helps on all of them is worth more than one that fits the questions below. Do not look up or branch on questions
+that you see here."""
+SEARCH_LINE = "- `model.search(query, k=5)`: passages of the task's corpus, each with `.title` and `.text`\n"
 
-The solver's settings are clamped to what the user allows. Most failures are broken hand-overs, not wrong \
-algorithms: an answer that was there and was not extracted, code without its imports, a number in the wrong format.
-
-Do not answer questions from a table, do not branch on particular questions, do not replace the solver by a program of \
-yours: the revision is measured on other questions.
-
-# How to write the revision
-
-First one line that says what the revision does. Then one to {MAX_BLOCKS} blocks of this form, each naming text of the \
-harness and its replacement:
+FORMAT = """\
+Reply with one sentence that says what you change, then with one or more blocks. Each block names lines of the harness,
+copied exactly, and what replaces them:
 
 <<<<<<< SEARCH
-    reply = model(prompt)
+    reply = model(question)
+    return reply
 =======
-    reply = model(prompt, temperature=0.2)
+    reply = model(question, max_tokens=64)
+    return reply.strip()
 >>>>>>> REPLACE
 
-The text after SEARCH is copied from the harness character by character, indentation included, and must occur there \
-exactly once: take in enough lines. Blocks must not overlap; all of them apply or none. A line `# file: NAME.py` right \
-after SEARCH names another file of the harness than {{entry}}. Files cannot be created."""
+SEARCH must match whole lines in exactly one place of the file. Blocks must not overlap; all apply or none. To insert,
+repeat a neighbouring line in both halves. A line `# file: name.py` right after SEARCH names a file other than {entry}.
+At most 8 blocks and 400 lines."""
 
-REPAIR = """\
-Your revision was not applied: {hint}
+SYSTEM = (
+    "You improve agent harnesses: small programs around a fixed language model. You are shown a task, a harness and a "
+    "report of how it ran. Find the commonest cause of failure and write the edit that removes it. Most failures are "
+    "broken hand-overs between model and program, not wrong ideas."
+)
 
-Write the whole revision again, every block of it, so that it applies to the harness as shown above."""
+Count = Callable[[str], int]
 
 
 def render_messages(
-    context: ProposalContext,
-    *,
-    max_tokens: int,
-    report_tokens: int = 8192,
-    count: Callable[[str], int] = estimate_tokens,
+    context: ProposalContext, *, max_tokens: int, report_tokens: int = 6000, count: Count | None = None
 ) -> tuple[Message, ...]:
-    """The conversation that asks for one revision.
+    """The conversation for one proposal.
 
     Args:
-        context: Task, harness, report and history.
-        max_tokens: Most tokens of all messages together; the report shrinks to fit, down to its head.
+        context: What to revise.
+        max_tokens: Room for all messages together.
         report_tokens: Most tokens of the report.
         count: Counts tokens; by default characters / 3.5.
     """
-    system = SYSTEM.replace("{entry}", context.harness.entry)
-    fixed = f"# Task\n\n{context.task.description}\n\n# Harness\n\n{render_harness(context.harness)}\n\n# Report\n\n"
-    closing = "\n# Your revision\n"
-    left = max_tokens - count(system) - count(fixed) - count(closing) - 32
-    report = render_report(context.report, max_tokens=max(64, min(report_tokens, left)), count=count)
-    return (Message("system", system), Message("user", fixed + report + closing))
+    measure = count or _count
+    fixed = measure(SYSTEM) + measure(_page(context, "", "")) + 16
+    harness = _harness(context)
+    room = max_tokens - fixed - MIN_REPORT_TOKENS
+    harness = _fit(harness, max(64, room), measure)
+    room = max_tokens - fixed - measure(harness)
+    report = _clean(render_report(context.report, max_tokens=max(64, min(report_tokens, room)), count=count))
+    page = _page(context, harness, report)
+    # Counters are not additive at the seams: the report gives way.
+    while measure(SYSTEM) + measure(page) > max_tokens and report:
+        report = report[: int(len(report) * 0.9)]
+        page = _page(context, harness, report)
+    return (Message("system", SYSTEM), Message("user", page))
 
 
-def render_harness(harness: Harness) -> str:
-    """All files of a harness in fences, without line numbers, the entry first."""
-    names = sorted((name for name, _ in harness.files), key=lambda name: (name != harness.entry, name))
-    return "\n\n".join(f"`{name}`:\n\n```python\n{harness.text(name)}```" for name in names)
+def render_repair(
+    messages: tuple[Message, ...], reply: str, hint: str, *, max_tokens: int
+) -> tuple[Message, ...]:
+    """The same conversation with the reply that did not apply and what was wrong with it."""
+    room = max_tokens - sum(_count(m.content) for m in messages) - _count(hint) - 96
+    told = f"That edit could not be used: {_clean(hint)}\n\nWrite the whole edit again, in the same format."
+    if room < 64:
+        # No room to repeat it: the hint alone says enough.
+        return (*messages[:-1], Message("user", f"{messages[-1].content}\n\nAn earlier try failed. {told}"))
+    return (*messages, Message("assistant", _fit(_clean(reply), room, _count)), Message("user", told))
 
 
-def render_repair(hint: str) -> str:
-    """The user turn of a repair."""
-    return REPAIR.format(hint=hint.strip()[:4000])
+def _page(context: ProposalContext, harness: str, report: str) -> str:
+    contract = CONTRACT
+    if context.task.has_corpus:
+        contract = contract.replace("- `model.budget`", SEARCH_LINE + "- `model.budget`")
+    return (
+        f"# Task\n\n{_clean(context.task.name)}: {_clean(context.task.description)}\n\n"
+        f"# The harness contract\n\n{contract}\n\n"
+        f"# The harness\n\n{harness}\n\n"
+        f"# Report\n\n{report}\n\n"
+        f"# Your reply\n\n{FORMAT.format(entry=_clean(context.harness.entry))}"
+    )
+
+
+def _harness(context: ProposalContext) -> str:
+    """Every file, the entry first, in a fence that its text cannot close."""
+    files = sorted(context.harness.files, key=lambda f: (f[0] != context.harness.entry, f[0]))
+    parts: list[str] = []
+    for name, text in files:
+        fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", text)), default=0))
+        end = "" if text.endswith("\n") else "\n"
+        parts.append(f"{_clean(name)}:\n{fence}python\n{_clean(text)}{end}{fence}")
+    return "\n\n".join(parts)
+
+
+def _fit(text: str, tokens: int, measure: Count) -> str:
+    """The text, abridged in the middle until it fits."""
+    while measure(text) > tokens and len(text) > 64:
+        keep = max(24, int(len(text) * 0.42))
+        text = f"{text[:keep]}\n[... cut ...]\n{text[-keep:]}"
+    return text
+
+
+def _count(text: str) -> int:
+    return int(len(text) / CHARS_PER_TOKEN) + 1
+
+
+def _clean(text: str) -> str:
+    """Without what a tokenizer or a JSON body cannot carry: lone surrogates and control characters."""
+    return "".join(
+        c if c in "\n\t" or (c >= " " and not "\ud800" <= c <= "\udfff" and c != "\x7f") else "\ufffd"
+        for c in text.replace("\r\n", "\n")
+    )
