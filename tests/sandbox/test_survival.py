@@ -97,7 +97,7 @@ def test_nothing_survives_a_killed_host(tmp_path: Path, tier: str, runner: async
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(hl.__file__).parent.parent)},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(hl.__file__).parent.parent), *sys.path])},
     )
     assert host.stdout is not None and host.stderr is not None
     with host, host.stdout, host.stderr:
