@@ -1,8 +1,10 @@
 """Measurements of hl itself: `make bench`, or `python -m bench` from a checkout. Not part of the installed package.
 
-__main__.py  runs the parts and prints lines with the value to reach for
+__main__.py  runs the parts
 clock.py     processor time of child processes, interleaved
 loop.py      the evaluate room with a scripted solver: attempts a second, wall time over ideal
 ledger.py    a repository of many rounds, in the ledger's own format
-engine.py    tokens a second through hl over the bare engine's
+engine.py    tokens a second through hl's llama.cpp engine over llama.cpp alone
+tokens.py    the same through the whole evaluate room
+lines.py     one line per value, with the value to reach for
 """

@@ -14,8 +14,11 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import hl
-from bench import clock, ledger, loop
+from bench import clock, ledger, loop, tokens
+from bench import engine as bare
 from bench.lines import Line, at_least, at_most
+from hl.engines.weights import locate
+from hl.errors import HlError
 
 CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
 """A round's work: K candidates, a large scoring block, a few calls an attempt."""
@@ -60,13 +63,17 @@ def latency(repeats: int) -> list[Line]:
 
 
 def engine(repeats: int) -> list[Line]:
-    """Tokens a second through hl over the bare engine's, on the same prompts."""
+    """Tokens a second through hl over llama.cpp alone, on the same prompts: hl's engine, then all of hl."""
     try:
-        from bench import engine as part  # pyright: ignore[reportAttributeAccessIssue]
-    except ImportError:
-        _note("engine: not measured, there is no bench/engine.py")
+        locate("smollm2")
+    except HlError as error:
+        _note(f"engine: not measured: {error.message} ({error.hint})")
         return []
-    return part.lines(repeats)
+    _note(
+        f"engine: {tokens.COUNT} prompts, {bare.REPLY_TOKENS} tokens each, SmolLM2-135M, {bare.SLOTS} slots, "
+        f"{bare.THREADS} threads, best of {repeats} on each side"
+    )
+    return bare.lines(repeats) + tokens.lines(repeats)
 
 
 def start(repeats: int) -> list[Line]:
@@ -187,7 +194,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run: dict[str, Callable[[], list[Line]]] = {
         "attempts": lambda: attempts(few),
         "latency": lambda: latency(few),
-        "engine": lambda: engine(few),
+        "engine": lambda: engine(min(2, few)),
         "start": lambda: start(options.repeats),
         "log": lambda: log(options.repeats, options.commits, options.ledger),
     }

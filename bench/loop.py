@@ -5,6 +5,7 @@ Everything but the model is the real thing: sandbox, broker, budgets, cache on d
 
 import asyncio
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +17,18 @@ from hl.sandbox.host import Limits, Sandbox
 from hl.solver import Meter, MeteredEngine, Solver, SolverSettings
 from hl.tasks.graders import TextGrader
 from hl.tasks.text_rules import exact
-from hl.types import ChatReply, ChatRequest, Gold, Harness, Question, QuestionSet, Role, Status
+from hl.types import (
+    Attempt,
+    ChatReply,
+    ChatRequest,
+    Engine,
+    Gold,
+    Harness,
+    Question,
+    QuestionSet,
+    Role,
+    Status,
+)
 from hl.workspace import _in_flight as in_flight  # pyright: ignore[reportPrivateUsage]
 
 CONCURRENCY = 64
@@ -97,30 +109,47 @@ def evaluate(folder: Path, *, candidates: int, count: int, calls: int, latency_s
     Raises:
         RuntimeError: An attempt did not end well, so the time means nothing.
     """
+    works = [Work(harness(c, calls), questions(count)) for c in range(candidates)]
+    ran, attempts = asyncio.run(run(folder, SlowEngine(latency_s), works))
+    bad = [a for a in attempts if a.grade.strict != 1.0 or a.calls != calls]
+    if bad:
+        raise RuntimeError(f"{len(bad)} of {len(attempts)} attempts went wrong: {bad[:1]}")
+    return ran
+
+
+async def run(
+    folder: Path, engine: Engine, works: Sequence[Work], settings: SolverSettings | None = None
+) -> tuple[Ran, Sequence[Attempt]]:
+    """Run works through the evaluate room and time it; the sandbox is started before.
+
+    Args:
+        folder: Empty; receives the attempt cache.
+        engine: Left open.
+        works: What to run.
+        settings: Of the solver.
+
+    Raises:
+        RuntimeError: An attempt did not end in an answer, so the time means nothing.
+    """
     limits = Limits()
-
-    async def go() -> Ran:
-        cache, meter = Cache(folder / "cache.sqlite"), Meter()
-        engine = SlowEngine(latency_s)
-        works = [Work(harness(c, calls), questions(count)) for c in range(candidates)]
-        async with Sandbox() as sandbox:
-            evaluator = Evaluator(
-                sandbox=sandbox,
-                solver=Solver(MeteredEngine(engine, cache, meter), SolverSettings()),
-                grader=TextGrader(exact),
-                cache=cache,
-                meter=meter,
-                limits=limits,
-                concurrency=in_flight(engine),
-            )
-            before, started, used = descendants_s(), time.perf_counter(), time.process_time()
-            attempts = [a for row in await evaluator.run(works) for a in row]
-            wall_s, host_s = time.perf_counter() - started, time.process_time() - used
-            inside_s, tier = descendants_s() - before, sandbox.tier
-        cache.close()
-        bad = [a for a in attempts if a.status is not Status.OK or a.grade.strict != 1.0 or a.calls != calls]
-        if bad or len(attempts) != candidates * count:
-            raise RuntimeError(f"{len(bad)} of {len(attempts)} attempts went wrong: {bad[:1]}")
-        return Ran(len(attempts), len(attempts) * calls, wall_s, host_s, inside_s, limits.memory_mb, tier)
-
-    return asyncio.run(go())
+    cache, meter = Cache(folder / "cache.sqlite"), Meter()
+    async with Sandbox() as sandbox:
+        evaluator = Evaluator(
+            sandbox=sandbox,
+            solver=Solver(MeteredEngine(engine, cache, meter), settings or SolverSettings()),
+            grader=TextGrader(exact),
+            cache=cache,
+            meter=meter,
+            limits=limits,
+            concurrency=in_flight(engine),
+        )
+        before, started, used = descendants_s(), time.perf_counter(), time.process_time()
+        attempts = [a for row in await evaluator.run(works) for a in row]
+        wall_s, host_s = time.perf_counter() - started, time.process_time() - used
+        inside_s, tier = descendants_s() - before, sandbox.tier
+    cache.close()
+    bad = [a for a in attempts if a.status is not Status.OK]
+    if bad or len(attempts) != sum(len(w.block.questions) for w in works):
+        raise RuntimeError(f"{len(bad)} of {len(attempts)} attempts failed: {bad[:1]}")
+    calls = sum(a.calls for a in attempts)
+    return Ran(len(attempts), calls, wall_s, host_s, inside_s, limits.memory_mb, tier), attempts
