@@ -42,12 +42,19 @@ class Ran(Protocol):
         ...
 
 
+_WRITE = """
+open("/tmp/hl-probe", "w").close()
+try:
+    os.remove("/tmp/hl-probe")
+except OSError:
+    pass
+"""
 # (name, what was tried, statements that raise OSError or assert where the sandbox holds)
 _PROBES = (
     ("read a file", "open /etc/passwd", "open('/etc/passwd').read(1)"),
     ("read hl's own files", "open a file of the installed package", "open(OWN_FILE).read(1)"),
     ("list a directory", "list the working directory of hl", "os.listdir(CWD)"),
-    ("write a file", "create a file in /tmp", "open('/tmp/hl-probe', 'w').close()"),
+    ("write a file", "create a file in /tmp", _WRITE),
     ("see another process", "read /proc/1/status", "open('/proc/1/status').read(1)"),
     ("signal another process", "kill(getppid(), 0)", "os.kill(os.getppid(), 0)"),
     ("fork", "fork a process", "os.fork() or os._exit(0)"),
