@@ -52,7 +52,9 @@ class LlmProposer:
 
     async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
         """One more try, with the failed reply and the hint in view."""
-        messages = render_repair(self._messages(context), reply.text, hint, max_tokens=self._room)
+        messages = render_repair(
+            self._messages(context), reply.text, hint, max_tokens=self._room, count=self._count
+        )
         return await self._ask(messages, _seed(context, 0))
 
     def _messages(self, context: ProposalContext) -> tuple[Message, ...]:

@@ -15,20 +15,20 @@ MIN_REPORT_TOKENS = 300
 """A report gets at least this much, even if the harness leaves less (ours)."""
 
 CONTRACT = """\
-A harness is a Python program (standard library only) that defines `solve(model, question) -> str`. It runs in a sandbox
-without files or network; `model` is its only way out:
+A harness is a Python program (standard library only) that defines `solve(model, question) -> str`. It runs in a
+sandbox without files or network; `model` is its only way out:
 
 - `model(prompt, *, system=None, max_tokens=None, temperature=None, stop=None) -> str`: one chat completion
 - `model.chat(messages, ...) -> str`: a conversation, a list of {"role", "content"}
 - `model.sample(prompt, n, ...) -> list[str]`: n samples
 - `model.map(prompts, ...) -> list[str]`: several prompts in parallel
-- `model.python(code, timeout_s=5)`: runs a program in a fresh sandbox; the result has `.stdout` and `.error` (a traceback,
-  or empty)
+- `model.python(code, timeout_s=5)`: runs a program in a fresh sandbox; the result has `.stdout` and `.error`
+  (a traceback, or empty)
 - `model.budget`: what is left, as `.calls`, `.tokens`, `.seconds`; over budget, calls raise `model.BudgetExceeded`
 
-The solver behind `model` is a fixed language model. The harness is scored on other questions of the same task, so a rule
-that helps on all of them is worth more than one that fits the questions below. Do not look up or branch on questions
-that you see here."""
+The solver behind `model` is a fixed language model. The harness is scored on other questions of the same task, so a
+rule that helps on all of them is worth more than one that fits the questions below. Do not look up or branch on
+questions that you see here."""
 SEARCH_LINE = "- `model.search(query, k=5)`: passages of the task's corpus, each with `.title` and `.text`\n"
 
 FORMAT = """\
@@ -83,15 +83,17 @@ def render_messages(
 
 
 def render_repair(
-    messages: tuple[Message, ...], reply: str, hint: str, *, max_tokens: int
+    messages: tuple[Message, ...], reply: str, hint: str, *, max_tokens: int, count: Count | None = None
 ) -> tuple[Message, ...]:
     """The same conversation with the reply that did not apply and what was wrong with it."""
-    room = max_tokens - sum(_count(m.content) for m in messages) - _count(hint) - 96
-    told = f"That edit could not be used: {_clean(hint)}\n\nWrite the whole edit again, in the same format."
+    measure = count or _count
+    hint = _clean(hint)[:2000]
+    room = max_tokens - sum(measure(m.content) for m in messages) - measure(hint) - 96
+    told = f"That edit could not be used: {hint}\n\nWrite the whole edit again, in the same format."
     if room < 64:
         # No room to repeat it: the hint alone says enough.
         return (*messages[:-1], Message("user", f"{messages[-1].content}\n\nAn earlier try failed. {told}"))
-    return (*messages, Message("assistant", _fit(_clean(reply), room, _count)), Message("user", told))
+    return (*messages, Message("assistant", _fit(_clean(reply), room, measure)), Message("user", told))
 
 
 def _page(context: ProposalContext, harness: str, report: str) -> str:

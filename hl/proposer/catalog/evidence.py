@@ -78,9 +78,10 @@ class Evidence:
             if not h.accepted and h not in self.on_this_parent
         )
 
-    def attempts_with(self, name: str) -> tuple[HistoryEntry, ...]:
-        """Entries on this parent whose combination holds that revision."""
-        return tuple(h for h in self.on_this_parent if name in summary_names(h.summary))
+    def entries_with(self, *names: str) -> tuple[HistoryEntry, ...]:
+        """Rejected entries of the whole chain whose combination holds one of these revisions."""
+        history = self.context.report.history
+        return tuple(h for h in history if not h.accepted and summary_names(h.summary) & set(names))
 
     @staticmethod
     def count(entries: tuple[HistoryEntry, ...], names: frozenset[str], *, of: str) -> int:

@@ -21,7 +21,9 @@ MAX_DIGITS = 40
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,40}(?:\.\d{1,40})?(?![\w.]*\w)|(?<=-)\d{1,40}(?!\w)")
 _TOKEN = re.compile(r"\b(?=[0-9a-zA-Z]*\d)[0-9a-zA-Z]{1,40}\b")
-_QUOTED = re.compile(r"\"([^\"\n]{1,200})\"|(?<!\w)'([^'\n]{1,200})'(?!\w)|[\u201c]([^\u201d\n]{1,200})[\u201d]")
+_QUOTED = re.compile(
+    r"\"([^\"\n]{1,200})\"|(?<!\w)'([^'\n]{1,200})'(?!\w)|[\u201c]([^\u201d\n]{1,200})[\u201d]"
+)
 _LIST = re.compile(r"\[([^\[\]]{1,400})\]")
 _SUM = re.compile(r"[-+(]*\d[\d\s.+\-*/()]*[+\-*/][\d\s.+\-*/()]*\d[\s)]*")
 
@@ -109,7 +111,9 @@ def work_out(text: str) -> int | float | None:
 
 def _value(node: ast.expr) -> int | float:
     match node:
-        case ast.Constant(value=int() | float() as number) if not isinstance(number, bool) and abs(number) < 1e18:
+        case ast.Constant(value=int() | float() as number) if (
+            not isinstance(number, bool) and abs(number) < 1e18
+        ):
             return number
         case ast.UnaryOp(op=ast.USub()):
             return -_value(node.operand)
@@ -119,4 +123,6 @@ def _value(node: ast.expr) -> int | float:
             result = _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
             if abs(result) < 1e30:
                 return result
+        case _:
+            pass
     raise ValueError("not a sum")

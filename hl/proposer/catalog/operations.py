@@ -4,6 +4,9 @@ Each operation has a pure function of ours, guarded in size, and the Python text
 belongs to a task: these are the calls that a tutorial on the language shows.
 """
 
+# The table's lambdas take whatever their operation's kinds say: checked when they are called, by `kind_of`.
+# pyright: reportUnknownLambdaType=false
+
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -189,18 +192,24 @@ TWO: tuple[Operation, ...] = (
     Operation(("whole", "whole"), "{0} ^ {1}", lambda a, b: a ^ b),
     Operation(("whole", "whole"), "math.gcd({0}, {1})", lambda a, b: math.gcd(a, b)),
     Operation(("whole", "whole"), "math.lcm({0}, {1})", lambda a, b: math.lcm(a, b)),
-    Operation(("whole", "whole"), "math.comb({0}, {1})", lambda a, b: math.comb(_small(200, a), _small(200, b))),
+    Operation(
+        ("whole", "whole"), "math.comb({0}, {1})", lambda a, b: math.comb(_small(200, a), _small(200, b))
+    ),
     Operation(("whole", "whole"), "digits", _in_base, DIGITS),
     Operation(("number", "number"), "{0} + {1}", lambda a, b: a + b),
     Operation(("number", "number"), "{0} - {1}", lambda a, b: a - b),
     Operation(("number", "number"), "{0} * {1}", lambda a, b: a * b),
     Operation(("number", "number"), "{0} / {1}", lambda a, b: a / b),
     Operation(("numbers", "whole"), "{0}.count({1})", lambda v, n: v.count(n)),
-    Operation(("numbers", "whole"), "sorted({0})[{1} - 1]", lambda v, n: sorted(v)[_small(MAX_LENGTH, n) - 1]),
+    Operation(
+        ("numbers", "whole"), "sorted({0})[{1} - 1]", lambda v, n: sorted(v)[_small(MAX_LENGTH, n) - 1]
+    ),
     Operation(("numbers", "whole"), "[n for n in {0} if n > {1}]", lambda v, n: tuple(x for x in v if x > n)),
     Operation(("numbers", "whole"), "[n for n in {0} if n < {1}]", lambda v, n: tuple(x for x in v if x < n)),
     Operation(
-        ("numbers", "whole"), "[n for n in {0} if n % {1} == 0]", lambda v, n: tuple(x for x in v if x % n == 0)
+        ("numbers", "whole"),
+        "[n for n in {0} if n % {1} == 0]",
+        lambda v, n: tuple(x for x in v if x % n == 0),
     ),
     Operation(("texts", "text"), "{0}.count({1})", lambda v, t: v.count(t)),
     Operation(("texts", "whole"), "{0}[{1} - 1]", lambda v, n: v[_small(MAX_LENGTH, n) - 1]),

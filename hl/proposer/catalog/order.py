@@ -4,13 +4,14 @@ Single ideas come before combinations; combinations come where the chain's histo
 enough: an interpreter loop that was rejected because its programs lacked imports is proposed again with imports.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from hl.proposer.catalog import steps
 from hl.proposer.catalog.demonstrations import GENERAL, bootstrapped, solved_questions
 from hl.proposer.catalog.evidence import NAME_ERRORS, SYNTAX_ERRORS, Evidence
 from hl.proposer.catalog.steps import Step
-from hl.types import FailureClass
+from hl.proposer.catalog.synthesis import synthesised
+from hl.types import FailureClass, HistoryEntry
 
 Revision = tuple[Step, ...]
 """Steps applied one after another, as one proposal."""
@@ -38,18 +39,20 @@ def _loop_first(e: Evidence) -> Iterator[Revision]:
         steps.interpreter(GENERAL["loops"], "interpreter loop on loops"),
         steps.interpreter(GENERAL["texts"], "interpreter loop on texts"),
     ]
-    earlier = tuple(h for v in (loop, *variants) for h in e.attempts_with(v.name))
+    # The loop does not depend on what else changed: what it was rejected for on any parent is worth knowing.
+    earlier = e.entries_with(loop.name, *(v.name for v in variants))
     hand_over = e.failures(FailureClass.EXTRACTION, FailureClass.FORMAT)
     if hand_over * 2 > e.failed:
         yield (steps.FINAL,)
     if earlier:
-        repairs = _repairs_from_history(e, earlier)
+        repairs = _asked_for(e, earlier)
         if repairs:
             yield (loop, *repairs)
-        yield from _with_drawn(e, loop, repairs)
+        for step in _synthesised(e):
+            yield (loop, step, *repairs)
+        yield (loop, *ALL_REPAIRS)
         for variant in variants:
             yield (variant, *repairs)
-        yield (loop, *_all_repairs())
     else:
         yield (loop,)
         for variant in variants:
@@ -60,27 +63,20 @@ def _loop_first(e: Evidence) -> Iterator[Revision]:
         yield (steps.FINAL,)
 
 
-def _with_drawn(e: Evidence, loop: Step, repairs: Sequence[Step]) -> Iterator[Revision]:
-    """The loop with demonstrations drawn from the feedback questions."""
-    del e, loop, repairs
-    yield from ()
-
-
-def _repairs_from_history(e: Evidence, entries: Sequence[object]) -> tuple[Step, ...]:
-    """What the failures of rejected loops ask for."""
-    tried = tuple(h for h in e.on_this_parent if h in entries)
+def _asked_for(e: Evidence, entries: tuple[HistoryEntry, ...]) -> tuple[Step, ...]:
+    """The repairs that the failures of rejected loops ask for."""
     found: list[Step] = []
-    if e.count(tried, NAME_ERRORS, of="tool_errors"):
+    if e.count(entries, NAME_ERRORS, of="tool_errors"):
         found.append(steps.IMPORTS)
-    if e.count(tried, SYNTAX_ERRORS, of="tool_errors"):
+    if e.count(entries, SYNTAX_ERRORS, of="tool_errors"):
         found.append(steps.BRACKETS)
-    if e.count(tried, frozenset({"format"}), of="classes"):
+    if e.count(entries, frozenset({str(FailureClass.FORMAT)}), of="classes"):
         found.append(steps.NUMBERS)
     return tuple(found)
 
 
-def _all_repairs() -> tuple[Step, ...]:
-    return (steps.IMPORTS, steps.NAMES, steps.BRACKETS, steps.FENCES, steps.NUMBERS)
+ALL_REPAIRS = (steps.IMPORTS, steps.NAMES, steps.BRACKETS, steps.FENCES, steps.NUMBERS)
+"""The whole hand-over mended at once."""
 
 
 def _improve_loop(e: Evidence) -> Iterator[Revision]:
@@ -125,12 +121,20 @@ def _improve_loop(e: Evidence) -> Iterator[Revision]:
 
 
 def _drawn(e: Evidence) -> list[Step]:
-    """Demonstrations drawn from the feedback runs."""
-    found: list[Step] = []
-    if e.has_demonstrations and (pairs := bootstrapped(e.context.report)):
-        found.append(steps.demonstrations(pairs, "bootstrapped demonstrations"))
+    """Demonstrations drawn from the feedback runs, for a harness that keeps a list of them."""
+    if not e.has_demonstrations:
+        return []
+    pairs = bootstrapped(e.context.report)
+    found = [steps.demonstrations(pairs, "bootstrapped demonstrations")] if pairs else []
+    found += _synthesised(e)
+    if pairs:
         found.append(steps.demonstrations(pairs, "only bootstrapped demonstrations", keep=False))
     return found
+
+
+def _synthesised(e: Evidence) -> list[Step]:
+    pairs = synthesised(e.context.report)
+    return [steps.demonstrations(pairs, "synthesised demonstrations")] if pairs else []
 
 
 def _weaker(e: Evidence) -> Iterator[Revision]:

@@ -1,7 +1,8 @@
 """The texts that revisions insert, and how they are joined to a harness.
 
-A part is a file of `hl/seeds/parts`: definitions, and perhaps a `solve` that calls `inner`, the solve it is put in front
-of. Parts are data: read, parsed, inserted as text, never imported. Names that the harness already uses are renamed.
+A part is a file of `hl/seeds/parts`: definitions, and perhaps a `solve` that calls `inner`, the solve it is put in
+front of. Parts are data: read, parsed, inserted as text, never imported. Names that the harness already uses are
+renamed.
 """
 
 import ast

@@ -8,6 +8,7 @@ the search order costs, or a lucky constant would pass for an idea. Nothing is e
 bounded functions beside the text of the program. Bounded in steps, so equal reports give equal programs.
 """
 
+import ast
 import math
 import re
 from collections import Counter
@@ -22,10 +23,12 @@ from hl.types import Report
 
 MAX_QUESTIONS = 16
 """Feedback questions looked at."""
-BUDGETS = ((20_000, 20_000), (12_000, 24_000), (8_000, 0))
+BUDGETS = ((20_000, 20_000), (15_000, 150_000), (8_000, 0))
 """Applications tried per level: of operations on one value, and on two. Together a few seconds at most."""
 MARGIN_BITS = 4.0
 """Evidence beyond the cost of the search."""
+_WHOLE = (ast.Name, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Attribute)
+"""Expressions that hold together by themselves."""
 IDEAS = 3
 """Different expressions shown together: a task may have several kinds of question."""
 
@@ -46,7 +49,10 @@ class Expression:
         """As Python writes it on one question."""
         if self.operation is None:
             return self.literals[index]
-        return self.operation.code.format(*(_bracketed(a.code(index), self.operation) for a in self.arguments))
+        template = self.operation.code
+        return template.format(
+            *(_bracketed(a.code(index), template, i) for i, a in enumerate(self.arguments))
+        )
 
     def before(self, index: int) -> str:
         """Statements it needs first, on one question."""
@@ -83,12 +89,16 @@ def _bits(golds: Sequence[str]) -> list[float]:
     """What it takes to hit each gold by luck: its rarity among the golds, or its length where it is long."""
     counts = Counter(golds)
     return [
-        max(-math.log2(counts[g] / (len(golds) + 1)), min(14.0, 2.0 * len(g) - 4.0)) if len(counts) > 1 else 0.0
+        max(-math.log2(counts[g] / (len(golds) + 1)), min(14.0, 2.0 * len(g) - 4.0))
+        if len(counts) > 1
+        else 0.0
         for g in golds
     ]
 
 
-def _ideas(pairs: Sequence[tuple[str, str]], bits: Sequence[float]) -> list[tuple[Expression, frozenset[int]]]:
+def _ideas(
+    pairs: Sequence[tuple[str, str]], bits: Sequence[float]
+) -> list[tuple[Expression, frozenset[int]]]:
     """Expressions that explain enough, the best first, later ones only for questions that are still open."""
     golds = [gold for _, gold in pairs]
     separators = Counter(s for g in golds for s in set(re.findall(r"(?<=\d)[^\w.\-]{1,5}(?=-?\d)", g)))
@@ -103,7 +113,7 @@ def _ideas(pairs: Sequence[tuple[str, str]], bits: Sequence[float]) -> list[tupl
             continue
         worth = sum(bits[i] for i in hits) - math.log2(tried) - MARGIN_BITS
         wrong = sum(expression.values[i] is not None for i in range(len(golds)) if i not in hits)
-        if worth > 0 and (len(hits) >= wrong or worth > 12):
+        if worth > 0 and wrong <= len(hits) and (wrong == 0 or len(hits) > 2):
             found.append((worth - wrong, -tried, expression, hits))
             if len(hits) == len(golds):
                 break
@@ -161,14 +171,18 @@ def _search(questions: Sequence[Mapping[str, Literal]], extra: Sequence[Operatio
         levels.append(level)
 
 
-def _unary(level: Sequence[Expression], one: Sequence[Operation]) -> Iterator[tuple[Operation, tuple[Expression, ...]]]:
+def _unary(
+    level: Sequence[Expression], one: Sequence[Operation]
+) -> Iterator[tuple[Operation, tuple[Expression, ...]]]:
     for argument in level:
         for operation in one:
             if operation.takes[0] in argument.kinds:
                 yield operation, (argument,)
 
 
-def _binary(levels: Sequence[Sequence[Expression]], cost: int) -> Iterator[tuple[Operation, tuple[Expression, ...]]]:
+def _binary(
+    levels: Sequence[Sequence[Expression]], cost: int
+) -> Iterator[tuple[Operation, tuple[Expression, ...]]]:
     """Operations on an expression of the last level and a literal, either way round."""
     for left in levels[cost - 1]:
         for right in levels[0]:
@@ -199,11 +213,13 @@ def _takes(wanted: str, value: Value) -> bool:
     return kind == wanted or (wanted == "number" and kind == "whole")
 
 
-def _bracketed(code: str, operation: Operation) -> str:
-    """An argument's text, in brackets where precedence would tear it apart."""
-    simple = re.fullmatch(r"\w+|\d+\.\d+|'[^'\\]*'|\"[^\"\\]*\"|\[[^\[\]]*\]|[\w.]+\([^()]*\)", code)
-    inside = operation.code.count("({0}") and not re.search(r"\{[01]\}(?!\)|,)", operation.code)
-    return code if simple or inside else f"({code})"
+def _bracketed(code: str, template: str, position: int) -> str:
+    """An argument's text, in brackets where precedence could tear it apart."""
+    if isinstance(ast.parse(code, mode="eval").body, _WHOLE):
+        return code
+    place = "{" + str(position) + "}"
+    enclosed = re.search(r"(?:\(|, |\*)" + re.escape(place) + r"[,)]", template)
+    return code if enclosed and template.count(place) == 1 else f"({code})"
 
 
 def _expression(
