@@ -21,6 +21,10 @@ def revisions(evidence: Evidence) -> Iterator[Revision]:
     """Revisions by expected worth, repeats of what this parent was already given last."""
     plan = list(_loop_first(evidence) if not evidence.runs_code else _improve_loop(evidence))
     plan += _weaker(evidence)
+    first: dict[frozenset[str], Revision] = {}
+    for revision in plan:
+        first.setdefault(_names(revision), revision)
+    plan = list(first.values())
     fresh = [r for r in plan if _names(r) not in evidence.tried]
     stale = [r for r in plan if _names(r) in evidence.tried and any(step.drawn for step in r)]
     # An idea that failed on an earlier parent of the chain is worth less than one that was never tried.

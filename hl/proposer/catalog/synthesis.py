@@ -14,6 +14,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from hl.proposer.catalog.demonstrations import MAX_CHARS, SHOWN, TOTAL_CHARS, Demonstration
@@ -76,7 +77,11 @@ def synthesised(report: Report) -> tuple[Demonstration, ...]:
         for case in (*report.failures, *report.successes)
         if case.gold is not None and case.gold.strip() and len(case.question) <= 2 * MAX_CHARS
     ]
-    pairs = sorted(set(pairs))[:MAX_QUESTIONS]
+    return _synthesised(tuple(sorted(set(pairs))[:MAX_QUESTIONS]))
+
+
+@lru_cache(maxsize=8)
+def _synthesised(pairs: tuple[tuple[str, str], ...]) -> tuple[Demonstration, ...]:
     if len(pairs) < 2:
         return ()
     golds = [gold for _, gold in pairs]
