@@ -139,7 +139,8 @@ def revise(
             run = load_run(workspace, journal)
             changed = {k: v for k, v in given.items() if v is not None}
             run = replace(run, options=replace(run.options, **changed))  # pyright: ignore[reportArgumentType]
-            workspace = Workspace.open(directory, run.options.overrides, profile=run.options.profile or None)
+            both = (*run.options.overrides, *overrides)
+            workspace = Workspace.open(directory, both, profile=run.options.profile or None)
         else:
             options = Options(rounds or 3, **given, overrides=tuple(overrides), profile=profile)  # pyright: ignore[reportArgumentType]
             run = open_run(workspace, journal, options)

@@ -20,9 +20,8 @@ Git = Callable[..., str]
 
 def init(hl: Run, tmp_path: Path, *more: str, replies: list[str] | None = None, delay_s: float = 0.0) -> Path:
     options = write_loop(tmp_path / "kit", replies, delay_s=delay_s)
-    task = f"jsonl:{tmp_path / 'kit' / 'sums.jsonl'}"
-    seed = str(tmp_path / "kit" / "seed.py")
-    done = hl(*options, "init", "agent", "--task", task, "--seed", seed, *more, cwd=tmp_path)
+    names = ("--task", "jsonl:kit/sums.jsonl", "--seed", "kit/seed.py")
+    done = hl(*options, "init", "agent", *names, *more, cwd=tmp_path)
     assert done.code == 0, done.err
     return tmp_path / "agent"
 
