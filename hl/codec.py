@@ -17,21 +17,27 @@ T = TypeVar("T")
 
 def encode(value: Any) -> Any:
     """A JSON value: dataclasses become objects, tuples arrays, enums values; fields at their default are left out."""
-    if is_dataclass(value) and not isinstance(value, type):
-        out: dict[str, Any] = {}
-        for f in fields(value):
-            item = getattr(value, f.name)
-            if f.default is not MISSING and item == f.default:
-                continue
-            out[f.name] = encode(item)
-        return out
     if isinstance(value, Enum):
         return value.value
+    if value is None or isinstance(value, (str, int, float)):
+        return value
+    if is_dataclass(value) and not isinstance(value, type):
+        out: dict[str, Any] = {}
+        for name, default in _defaults(type(value)):
+            item = getattr(value, name)
+            if default is MISSING or item != default:
+                out[name] = encode(item)
+        return out
     if isinstance(value, Mapping):
         return {str(k): encode(v) for k, v in cast("Mapping[Any, Any]", value).items()}
     if isinstance(value, (tuple, list)):
         return [encode(v) for v in cast("list[Any]", value)]
     return value
+
+
+@cache
+def _defaults(cls: Any) -> tuple[tuple[str, Any], ...]:
+    return tuple((f.name, f.default) for f in fields(cls))
 
 
 def decode(cls: type[T], data: Any) -> T:

@@ -192,7 +192,9 @@ async def run_round(
             evaluator, [Work(parent.harness, block), Work(winner, block)], number, "confirm", on_event
         )
         confirmation = tuple(m for m, _ in measured)
-    confirmed = pair(*confirmation) if confirmation else None
+    # A confirmation of which every attempt was lost confirms nothing.
+    measured = len(confirmation) == 2 and all(m.score.n for m in confirmation)
+    confirmed = pair(*confirmation) if measured else None
     verdict = decide(settings.select, selection, confirmed, confirm=settings.confirm)
 
     result = Round(

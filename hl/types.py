@@ -398,7 +398,14 @@ class FailureClass(StrEnum):
 
 
 HAND_OVER = frozenset(
-    {FailureClass.CRASH, FailureClass.TIMEOUT, FailureClass.BUDGET, FailureClass.EMPTY, FailureClass.EXTRACTION, FailureClass.FORMAT}
+    {
+        FailureClass.CRASH,
+        FailureClass.TIMEOUT,
+        FailureClass.BUDGET,
+        FailureClass.EMPTY,
+        FailureClass.EXTRACTION,
+        FailureClass.FORMAT,
+    }
 )
 """Failure classes that are not a wrong algorithm."""
 
