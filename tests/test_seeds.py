@@ -30,7 +30,9 @@ def test_a_seed_survives_a_model_that_says_nothing(name: str) -> None:
 
 def test_minimal_takes_the_last_tagged_answer_else_the_reply() -> None:
     def talk(messages: Sequence[Message], request: ChatRequest) -> str:
-        return "<answer>1</answer> no: <answer> 2 </answer>" if "tagged" in messages[-1].content else " plain "
+        return (
+            "<answer>1</answer> no: <answer> 2 </answer>" if "tagged" in messages[-1].content else " plain "
+        )
 
     answers = [a.answer for a in run(seed("minimal"), talk, "tagged?", "bare?")]
     assert answers == ["2", "plain"]
@@ -64,7 +66,9 @@ def test_self_consistency_takes_the_majority_of_samples() -> None:
 def test_react_observes_and_finishes() -> None:
     def talk(messages: Sequence[Message], request: ChatRequest) -> str:
         seen = messages[-1].content
-        return f"Finish: {seen.split()[-1]}" if "Observation" in seen and len(messages) > 1 else "Python: 6 * 7"
+        return (
+            f"Finish: {seen.split()[-1]}" if "Observation" in seen and len(messages) > 1 else "Python: 6 * 7"
+        )
 
     (attempt,) = run(seed("react"), talk, "What is 6 * 7?")
     assert attempt.answer == "42"

@@ -11,6 +11,7 @@ DEMONSTRATIONS = [
     ("How many even numbers lie between 1 and 20?", "print(sum(1 for n in range(1, 21) if n % 2 == 0))"),
     ("Write the word lamp in capital letters.", "print('lamp'.upper())"),
     ("Sort these numbers from small to large: 9, 4, 7", "print(sorted([9, 4, 7]))"),
+    ("Work out 7.5 - 2.25 - 1.", "print(7.5 - 2.25 - 1)"),
     ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
 ]
 

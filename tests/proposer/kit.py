@@ -123,9 +123,7 @@ def run(harness: Harness, talk: Talk, *questions: str) -> list[Attempt]:
         async with Sandbox(zygotes=1) as sandbox:
             evaluator = Evaluator(
                 sandbox=sandbox,
-                solver=Solver(
-                    MeteredEngine(ScriptedEngine(function=talk), cache, meter), SolverSettings()
-                ),
+                solver=Solver(MeteredEngine(ScriptedEngine(function=talk), cache, meter), SolverSettings()),
                 grader=TextGrader(exact),
                 cache=cache,
                 meter=meter,

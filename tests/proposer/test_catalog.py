@@ -141,7 +141,10 @@ def test_what_is_no_harness_gets_no_edit(name: str) -> None:
 def test_other_files_of_a_harness_are_left_alone() -> None:
     harness = Harness(
         (
-            ("harness.py", "from parts import ask\n\n\ndef solve(model, question):\n    return ask(model, question)\n"),
+            (
+                "harness.py",
+                "from parts import ask\n\n\ndef solve(model, question):\n    return ask(model, question)\n",
+            ),
             ("parts.py", "def ask(model, question):\n    return model(question)\n"),
         )
     )
@@ -155,7 +158,11 @@ def test_revised_harnesses_run() -> None:
     def talk(messages: Sequence[Message], request: ChatRequest) -> str:
         if "yes or no" in messages[-1].content:
             return "yes"
-        return "```python\nprint(6 * 7)\n```" if any("```" in m.content for m in messages) else "<answer>42</answer>"
+        return (
+            "```python\nprint(6 * 7)\n```"
+            if any("```" in m.content for m in messages)
+            else "<answer>42</answer>"
+        )
 
     tried = 0
     for i, (_, once) in enumerate(all_revisions(seed("minimal"))):
@@ -196,7 +203,10 @@ def test_a_rejected_loop_that_lacked_names_is_proposed_again_with_imports() -> N
         past("solved examples: x", accepted=True),
     ]
     for told in (history, history[:1]):
-        assert best(seed("minimal"), report(classes={"wrong": 8}, history=told))[0] == "interpreter loop + import prelude"
+        assert (
+            best(seed("minimal"), report(classes={"wrong": 8}, history=told))[0]
+            == "interpreter loop + import prelude"
+        )
 
 
 def test_what_the_history_shows_is_combined() -> None:
@@ -302,6 +312,7 @@ def test_beyond_its_last_revision_it_says_so_and_edits_nothing() -> None:
 
 def test_history_entries_of_others_do_no_harm() -> None:
     strange = [
-        HistoryEntry(1, s, Outcome.SCORED, False, None, {}, {}) for s in ("", ":", " + ", "\u202e: x", "a" * 400)
+        HistoryEntry(1, s, Outcome.SCORED, False, None, {}, {})
+        for s in ("", ":", " + ", "\u202e: x", "a" * 400)
     ]
     assert len(best(seed("minimal"), report(classes={"wrong": 8}, history=strange))) == 4

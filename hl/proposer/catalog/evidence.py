@@ -63,6 +63,13 @@ class Evidence:
         return tuple(h for h in history if h.round > last)
 
     @cached_property
+    def siblings(self) -> tuple[HistoryEntry, ...]:
+        """Entries that revised this harness, and those of the round that made it."""
+        history = self.context.report.history
+        last = max((h.round for h in history if h.accepted), default=0)
+        return tuple(h for h in history if h.round >= last)
+
+    @cached_property
     def tried(self) -> frozenset[frozenset[str]]:
         """Combinations of revisions that this parent was already given."""
         return frozenset(

@@ -85,14 +85,17 @@ ALL_REPAIRS = (steps.IMPORTS, steps.NAMES, steps.BRACKETS, steps.FENCES, steps.N
 
 def _improve_loop(e: Evidence) -> Iterator[Revision]:
     """For a harness that runs programs: mend the hand-over first, then show better programs."""
-    wanted: list[tuple[int, Step]] = [
-        (e.tool_errors(NAME_ERRORS), steps.IMPORTS),
-        (e.failures(FailureClass.FORMAT), steps.NUMBERS),
-        (e.tool_errors(SYNTAX_ERRORS), steps.BRACKETS),
-        (e.unfenced, steps.FENCES),
+    # What the parent's own failures show comes before what only its rejected siblings showed.
+    siblings = e.siblings
+    wrong_format = frozenset({str(FailureClass.FORMAT)})
+    wanted: list[tuple[int, int, Step]] = [
+        (e.tool_errors(NAME_ERRORS), e.count(siblings, NAME_ERRORS, of="tool_errors"), steps.IMPORTS),
+        (e.failures(FailureClass.FORMAT), e.count(siblings, wrong_format, of="classes"), steps.NUMBERS),
+        (e.tool_errors(SYNTAX_ERRORS), e.count(siblings, SYNTAX_ERRORS, of="tool_errors"), steps.BRACKETS),
+        (e.unfenced, 0, steps.FENCES),
     ]
-    wanted = [(n, s) for n, s in wanted if n]
-    repairs = [s for _, s in sorted(wanted, key=lambda pair: -pair[0])]
+    wanted = [w for w in wanted if w[0] or w[1]]
+    repairs = [step for _, _, step in sorted(wanted, key=lambda w: (-w[0], -w[1]))]
     drawn = _drawn(e)
     # One repair, one set of demonstrations, the next repair ...: a round shows whether hand-over or wording counts.
     for i in range(max(len(repairs), len(drawn))):

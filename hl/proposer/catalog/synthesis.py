@@ -28,6 +28,8 @@ BUDGETS = ((20_000, 20_000), (15_000, 150_000), (8_000, 0))
 """Applications tried per level: of operations on one value, and on two. Together a few seconds at most."""
 MARGIN_BITS = 4.0
 """Evidence beyond the cost of the search."""
+_SEPARATOR = re.compile(r"(?<=\d)(?:\s+[^\s\d]{1,2}\s+|[^\w.\-]{1,3})(?=-?\d)")
+"""What stands between two numbers of a gold answer."""
 _WHOLE = (ast.Name, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Attribute)
 """Expressions that hold together by themselves."""
 IDEAS = 3
@@ -84,21 +86,23 @@ def synthesised(report: Report) -> tuple[Demonstration, ...]:
 def _synthesised(pairs: tuple[tuple[str, str], ...]) -> tuple[Demonstration, ...]:
     if len(pairs) < 2:
         return ()
-    golds = [gold for _, gold in pairs]
-    bits = _bits(golds)
+    bits = _bits(pairs)
     ideas = _ideas(pairs, bits)
     return _select(pairs, ideas)
 
 
-def _bits(golds: Sequence[str]) -> list[float]:
-    """What it takes to hit each gold by luck: its rarity among the golds, or its length where it is long."""
-    counts = Counter(golds)
-    return [
-        max(-math.log2(counts[g] / (len(golds) + 1)), min(14.0, 2.0 * len(g) - 4.0))
-        if len(counts) > 1
-        else 0.0
-        for g in golds
-    ]
+def _bits(pairs: Sequence[tuple[str, str]]) -> list[float]:
+    """What it takes to hit each gold by luck: its rarity among the golds, or its length where it is a long one."""
+    counts = Counter(gold for _, gold in pairs)
+    if len(counts) < 2:
+        return [0.0] * len(pairs)
+    bits: list[float] = []
+    for question, gold in pairs:
+        rarity = -math.log2(counts[gold] / (len(pairs) + 1))
+        # Small numbers, and what the question itself spells out, come up too often to prove much by their length.
+        length = 0.0 if gold in question else min(14.0, 3.0 * len(gold) - 1.5)
+        bits.append(max(rarity, length if len(gold) > 1 else 0.0))
+    return bits
 
 
 def _ideas(
@@ -106,7 +110,9 @@ def _ideas(
 ) -> list[tuple[Expression, frozenset[int]]]:
     """Expressions that explain enough, the best first, later ones only for questions that are still open."""
     golds = [gold for _, gold in pairs]
-    separators = Counter(s for g in golds for s in set(re.findall(r"(?<=\d)[^\w.\-]{1,5}(?=-?\d)", g)))
+    separators = Counter(
+        s for g in golds for s in set(re.findall(r"(?<=\d)(?:\s+[^\s\d]{1,2}\s+|[^\w.\-]{1,3})(?=-?\d)", g))
+    )
     extra = [joining(s) for s, _ in separators.most_common(2)]
     found: list[tuple[float, int, Expression, frozenset[int]]] = []
     for tried, expression in enumerate(_search([find_literals(q) for q, _ in pairs], extra), 1):
