@@ -97,17 +97,17 @@ def test_programs_that_give_the_gold_are_found(name: str) -> None:
 
 
 def test_luck_is_no_idea() -> None:
-    """Random answers to questions full of numbers: nothing is believed, in twenty tries."""
+    """Random answers to questions full of numbers: nothing is believed, in eight tries."""
     draw = random.Random(7)
     believed = 0
-    for _ in range(20):
+    for _ in range(8):
         pairs = [
             (f"{draw.randint(2, 99)} and {draw.randint(2, 99)} of [{draw.randint(0, 9)}, {draw.randint(0, 9)}]",
              str(draw.randint(0, 50)))
             for _ in range(8)
         ]  # fmt: skip
         believed += bool(shown(pairs))
-    assert believed <= 2
+    assert believed <= 1
 
 
 def test_a_constant_answer_is_no_idea() -> None:

@@ -33,9 +33,10 @@ ARITHMETIC: tuple[Demonstration, ...] = (
     ("Work out 7.5 - 2.25 - 1.", "print(7.5 - 2.25 - 1)"),
     ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
 )
-"""The set of the seed `interpreter`. A small model copies most from the last one, so every set ends with a sum: with a
-text operation there, chain_sum fell from .90 to .40 (n = 16)."""
+"""The set of the seed `interpreter`. A small model copies most from the last one, so the sets end differently: with
+this one SmolLM2-135M scored 1.00 on chain_sum and 0.29 on count_bits, with TEXTS 0.13 and 1.00 (n = 24)."""
 LOOPS: tuple[Demonstration, ...] = (
+    ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
     ("Add up the squares of the numbers from 1 to 30.", "print(sum(n ** 2 for n in range(1, 31)))"),
     ("Which numbers below 40 can be divided by 9?", "print([n for n in range(1, 40) if n % 9 == 0])"),
     ("What do the digits of 7305 add up to?", "print(sum(int(d) for d in str(7305)))"),
@@ -44,10 +45,10 @@ LOOPS: tuple[Demonstration, ...] = (
         "n = 600\nsteps = 0\nwhile n >= 10:\n    n = n / 2\n    steps = steps + 1\nprint(steps)",
     ),
     ("What is the largest of 31, 74 and 12?", "print(max(31, 74, 12))"),
-    ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
 )
 """Loops, conditions and properties of whole numbers."""
 TEXTS: tuple[Demonstration, ...] = (
+    ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
     ("Write the word lamp in capital letters.", "print('lamp'.upper())"),
     ("How long is the word window?", "print(len('window'))"),
     (
@@ -57,7 +58,6 @@ TEXTS: tuple[Demonstration, ...] = (
     ("Write 3.14159 with two decimals.", "print(format(3.14159, '.2f'))"),
     ("Replace every blank in 'a cup of tea' by a dash.", "print('a cup of tea'.replace(' ', '-'))"),
     ("What is the last word of: the boat left at dawn", "print('the boat left at dawn'.split()[-1])"),
-    ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
 )
 """Words, lists and number formats."""
 GENERAL = {"arithmetic": ARITHMETIC, "loops": LOOPS, "texts": TEXTS}
