@@ -85,6 +85,7 @@ def main() -> None:
         "proposer.engine": "scripted",
         "proposer.path": folder / "proposer.json",
         "round.proposals": 4,
+        "round.repair": 0,
         "round.feedback": 4,
         "round.scoring": 8,
         "round.confirmation": 8,
