@@ -1,6 +1,6 @@
 """Run one chain of revisions on each of several families, and print what came of it as a Markdown table.
 
-    python scripts/chains.py [--rounds N] [--out DIR] FAMILY...
+    python scripts/chains.py [--rounds N] [--target SCORE] [--out DIR] FAMILY...
 
 Each family gets a fresh repository in DIR (default: a new temporary directory), made with `--profile small`; the table
 has the evaluation scores before and after, every accepted step, and the cost, as `hl revise --json` reported them. The
@@ -30,11 +30,12 @@ def score(value: dict[str, Any]) -> str:
     return f"{value['mean']:.3f} ± {value['se']:.3f}"
 
 
-def chain(family: str, rounds: int, out: Path) -> str:
+def chain(family: str, rounds: int, target: float | None, out: Path) -> str:
     """One family's row."""
     started = time.monotonic()
     hl("init", family, "--task", f"reasoning-gym:{family}", "--profile", "small", "--json", cwd=out)
-    *results, summary = hl("revise", "--rounds", str(rounds), "--json", cwd=out / family)
+    stop = [] if target is None else ["--target", str(target)]
+    *results, summary = hl("revise", "--rounds", str(rounds), *stop, "--json", cwd=out / family)
     steps: list[str] = []
     for result in results:
         verdict = result["verdict"]
@@ -56,6 +57,9 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument(
+        "--target", type=float, help="end a chain when the head's confirmed score is this good"
+    )
     parser.add_argument("--out", type=Path)
     parser.add_argument("families", nargs="+", metavar="FAMILY")
     options = parser.parse_args()
@@ -64,11 +68,12 @@ def main() -> None:
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"], capture_output=True, check=False
     ).stdout.decode()
-    print(f"commit {commit.strip()}, {options.rounds} rounds, profile small, repositories in {out}\n")
+    until = "" if options.target is None else f" or until {options.target:g}"
+    print(f"commit {commit.strip()}, {options.rounds} rounds{until}, profile small, repositories in {out}\n")
     print("| family | before | after | n | accepted steps (confirmed gain) | calls | minutes |")
     print("|---|---|---|---|---|---|---|", flush=True)
     for family in options.families:
-        print(chain(family, options.rounds, out), flush=True)
+        print(chain(family, options.rounds, options.target, out), flush=True)
 
 
 if __name__ == "__main__":
