@@ -74,13 +74,15 @@ BROKEN = {
 }
 
 
-def all_revisions(harness: Harness, told: Report = FRUITFUL) -> Iterator[tuple[str, Harness]]:
-    """Summary and candidate of every revision that fits a harness."""
+def all_revisions(
+    harness: Harness, told: Report = FRUITFUL, *, start: int = 0, step: int = 1
+) -> Iterator[tuple[str, Harness]]:
+    """Summary and candidate of every revision that fits a harness, or of every so many."""
     here = context(harness, told)
     evidence = read_evidence(here)
     if evidence is None:
         return
-    for revision in revisions(evidence):
+    for revision in islice(revisions(evidence), start, None, step):
         reply = render_revision(evidence, revision)
         if reply is not None:
             yield check_reply(harness, reply)
@@ -115,13 +117,13 @@ def test_a_seed_gets_at_least_twelve_different_revisions(name: str) -> None:
 
 @pytest.mark.parametrize("name", SEED_NAMES)
 def test_revisions_apply_to_what_revisions_made(name: str) -> None:
-    """Every first step, a fifth of the second steps after each, and from there a third."""
+    """Every first step, a seventh of the second steps after each, and from there a third."""
     chains = 0
     for i, (_, once) in enumerate(all_revisions(seed(name))):
-        for j, (_, twice) in enumerate(islice(all_revisions(once), i % 5, None, 5)):
-            for _ in islice(all_revisions(twice), (i + j) % 7, (i + j) % 7 + 1):
+        for j, (_, twice) in enumerate(all_revisions(once, start=i % 7, step=7)):
+            for _ in islice(all_revisions(twice, start=(i + 5 * j) % 17), 1):
                 chains += 1
-    assert chains > 30
+    assert chains > 20
 
 
 @pytest.mark.parametrize("name", ODD)
@@ -130,7 +132,7 @@ def test_harnesses_of_other_hands_are_revised_too(name: str) -> None:
     found = list(all_revisions(harness))
     assert len(found) >= 6
     for _, once in found:
-        assert list(islice(all_revisions(once), 3))
+        assert list(islice(all_revisions(once, start=2), 1))
 
 
 @pytest.mark.parametrize("name", BROKEN)
@@ -166,18 +168,17 @@ def test_revised_harnesses_run() -> None:
 
     tried = 0
     for i, (_, once) in enumerate(all_revisions(seed("minimal"))):
-        for j, (_, twice) in enumerate(all_revisions(once)):
-            if (i * 7 + j) % 37 == 0:
-                (attempt,) = run(twice, talk, "What is 6 times 7?")
-                assert attempt.status is Status.OK, attempt.error
-                assert "42" in attempt.answer
-                tried += 1
+        for _, twice in islice(all_revisions(once, start=(i * 7) % 23), i % 2):
+            (attempt,) = run(twice, talk, "What is 6 times 7?")
+            assert attempt.status is Status.OK, attempt.error
+            assert "42" in attempt.answer
+            tried += 1
     assert tried >= 5
 
 
 def test_the_ablated_harness_answers_nothing() -> None:
     """Without a model there is no answer: no revision computes one by itself."""
-    for _, candidate in islice(all_revisions(seed("interpreter")), 0, 30, 5):
+    for _, candidate in all_revisions(seed("interpreter"), step=5):
         (attempt,) = run(candidate, lambda m, r: "", "What is 4 + 5?")
         assert attempt.status is Status.OK
         assert attempt.answer == ""

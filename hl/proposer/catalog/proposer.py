@@ -4,6 +4,9 @@ Promises: the same context gives the same replies; a reply with an edit applies 
 keeps the contract (checked by `hl.edits`, as every proposer's reply is); no model is asked.
 """
 
+import asyncio
+import threading
+
 from hl.edits import EditError, apply_edits, check_harness, parse_reply, program_digest
 from hl.proposer.catalog.blocks import edit_blocks, render_reply
 from hl.proposer.catalog.evidence import Evidence, read_evidence
@@ -22,15 +25,23 @@ class CatalogProposer:
     name = "catalog 1"
 
     def __init__(self) -> None:
+        self._lock = threading.Lock()
         self._context: ProposalContext | None = None
         self._replies: list[str] = []
 
     async def propose(self, context: ProposalContext, index: int, count: int) -> Reply:
         """The index-th best revision for this context; a reply without an edit where there are no more."""
-        if self._context != context or len(self._replies) < count:
-            self._replies = propose_all(context, count)
-            self._context = context
-        return Reply(self._replies[index] if index < len(self._replies) else NOTHING_LEFT)
+        # The search for demonstrations takes seconds: the event loop goes on meanwhile.
+        replies = await asyncio.to_thread(self._ranked, context, count)
+        return Reply(replies[index] if index < len(replies) else NOTHING_LEFT)
+
+    def _ranked(self, context: ProposalContext, count: int) -> list[str]:
+        """All replies for a context, made once for its K proposals."""
+        with self._lock:
+            if self._context != context or len(self._replies) < count:
+                self._replies = propose_all(context, count)
+                self._context = context
+            return self._replies
 
     async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
         """The reply unchanged: the catalog proposes only what applies."""

@@ -28,6 +28,9 @@ from hl.proposer.catalog.parts import (
 )
 from hl.proposer.catalog.source import Source
 
+LIST_CHARS = 4000
+"""All demonstrations of a harness together (ours): about 1,200 tokens."""
+
 Change = Callable[[Source], str | None]
 
 
@@ -79,11 +82,12 @@ def demonstrations(
         node = source.definition("DEMONSTRATIONS")
         if not pairs or not isinstance(node, ast.Assign) or not isinstance(node.value, (ast.List, ast.Tuple)):
             return None
-        present = node.value.elts if keep else []
-        kept = [source.segment(e) for e in present]
-        # Where all present ones are literals, those drawn earlier make room and repeats are left out.
+        # Those drawn earlier make room: the oldest go first, and repeats.
         new = [render_pair(pair) for pair in pairs]
+        kept = [source.segment(e) for e in (node.value.elts if keep else [])]
         kept = [k for k in kept if k not in new][-len(ARITHMETIC) :]
+        while kept and sum(map(len, (*kept, *new))) > LIST_CHARS:
+            kept.pop(0)
         body = "".join(f"    {item},\n" for item in (*kept, *new))
         start, end = source.span(node.value)
         return source.splice([(start, end, f"[\n{body}]")])
