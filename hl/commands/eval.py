@@ -9,6 +9,9 @@ from hl.commands.context import JsonOption, UnsafeOption, invocation, new_app
 
 app = new_app()
 
+MAX_TRIALS = 1000
+"""As for the key solver.trials."""
+
 
 @app.command("eval")
 def eval_(
@@ -61,8 +64,8 @@ def eval_(
         raise UsageError(
             f"--set {role}: there are {', '.join(r.value for r in Role)}.", hint="hl eval --help"
         )
-    if trials is not None and trials < 1:
-        raise UsageError(f"--trials {trials}: must be 1 or more.", hint="hl eval --help")
+    if trials is not None and not 1 <= trials <= MAX_TRIALS:
+        raise UsageError(f"--trials {trials}: must lie between 1 and {MAX_TRIALS}.", hint="hl eval --help")
     workspace = Workspace.open(Path.cwd(), invocation(context).overrides)
     revision = workspace.read(rev)
     work = choose_work(workspace, revision, Role(role), size, trials or workspace.config.solver.trials)

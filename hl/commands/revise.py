@@ -88,10 +88,13 @@ def revise(
         "max_cost": max_cost,
     }
     for name, value in {"rounds": rounds, **given}.items():
-        if value is not None and value <= 0:
+        # Not `value <= 0`: that would let nan through, a limit that is never reached.
+        if value is not None and not value > 0:
             raise UsageError(
                 f"--{name.replace('_', '-')} {value:g}: must be above 0.", hint="hl revise --help"
             )
+    if target is not None and target > 1:
+        raise UsageError(f"--target {target:g}: no score is above 1.", hint="hl revise --help")
     overrides = list(invocation(context).overrides)
     overrides += [f"round.proposals={proposals}"] if proposals is not None else []
     overrides += [f"round.select={select}"] if select else []

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 CAS_TRIES = 20
 """Compare-and-swaps of the notes before giving up: only foreign writers can make one fail."""
+PLAUSIBLE_ROUND = 1_000_000
+"""Up to here the number in a trailer is believed, which anybody can write: the next must still be a reference's."""
 NOTES_MESSAGE = "Add measurements\n"
 
 
@@ -69,7 +71,7 @@ def highest_round(ledger: "Ledger", lineage: str) -> int:
     )[1].split(b"\0")
     for field in fields:
         name = parse_candidate(field.decode("utf-8", "replace").strip())
-        if name is not None and name.lineage == lineage:
+        if name is not None and name.lineage == lineage and name.round <= PLAUSIBLE_ROUND:
             numbers.append(name.round)
     return max(numbers, default=0)
 

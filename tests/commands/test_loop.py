@@ -104,6 +104,8 @@ def test_a_dry_run_says_what_it_needs_and_does_nothing(hl: Run, git: Git, tmp_pa
     [
         (["--rounds", "0"], "--rounds"),
         (["--max-calls", "-1"], "--max-calls"),
+        (["--max-cost", "nan"], "--max-cost"),
+        (["--target", "1.5"], "--target"),
         (["--select", "luckiest"], "luckiest"),
         (["--continue"], "no interrupted run"),
         (["--continue", "--rounds", "2"], "--continue"),
@@ -259,6 +261,7 @@ def test_eval_adds_and_never_overwrites(hl: Run, git: Git, tmp_path: Path) -> No
     agent = init(hl, tmp_path)
     notes = git("notes", "--ref=hl/evals", "show", "HEAD", cwd=agent)
     assert hl("eval", "--set", "scoring", "-n", "5", cwd=agent).code == 0
+    assert hl("eval", "--trials", str(10**12), cwd=agent).code == 2
     assert hl("eval", "--trials", "3", cwd=agent).code == 0
     after = git("notes", "--ref=hl/evals", "show", "HEAD", cwd=agent)
     assert set(notes.splitlines()) < set(after.splitlines())

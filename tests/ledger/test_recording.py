@@ -98,6 +98,11 @@ def test_candidates_must_be_numbered(ledger: Ledger) -> None:
         ledger.record_round(replace(result, candidates=result.candidates[1:]), kit.records(ledger))
 
 
+def test_a_forged_trailer_cannot_use_up_the_round_numbers(ledger: Ledger) -> None:
+    sh(ledger.root, "commit", "--allow-empty", "-m", "Look\n\nHL-Round: main/999999999/0")
+    assert ledger.next_round() == 1
+
+
 def test_round_numbers_never_come_again(ledger: Ledger) -> None:
     seed = ledger.head
     assert ledger.next_round() == 1
