@@ -8,7 +8,7 @@ with more backticks than they hold. Does not call a model.
 import re
 from collections.abc import Callable
 
-from hl.report import CHARS_PER_TOKEN, render_report
+from hl.report import estimate_tokens, render_report
 from hl.types import Message, ProposalContext
 
 MIN_REPORT_TOKENS = 300
@@ -67,7 +67,7 @@ def render_messages(
         report_tokens: Most tokens of the report.
         count: Counts tokens; by default characters / 3.5.
     """
-    measure = count or _count
+    measure = count or estimate_tokens
     fixed = measure(SYSTEM) + measure(_page(context, "", "")) + 16
     harness = _harness(context)
     room = max_tokens - fixed - MIN_REPORT_TOKENS
@@ -86,7 +86,7 @@ def render_repair(
     messages: tuple[Message, ...], reply: str, hint: str, *, max_tokens: int, count: Count | None = None
 ) -> tuple[Message, ...]:
     """The same conversation with the reply that did not apply and what was wrong with it."""
-    measure = count or _count
+    measure = count or estimate_tokens
     hint = _clean(hint)[:2000]
     room = max_tokens - sum(measure(m.content) for m in messages) - measure(hint) - 96
     told = f"That edit could not be used: {hint}\n\nWrite the whole edit again, in the same format."
@@ -126,10 +126,6 @@ def _fit(text: str, tokens: int, measure: Count) -> str:
         keep = max(24, int(len(text) * 0.42))
         text = f"{text[:keep]}\n[... cut ...]\n{text[-keep:]}"
     return text
-
-
-def _count(text: str) -> int:
-    return int(len(text) / CHARS_PER_TOKEN) + 1
 
 
 def _clean(text: str) -> str:

@@ -117,6 +117,9 @@ def _improve_loop(e: Evidence) -> Iterator[Revision]:
     yield (steps.NEAREST,)
     yield (steps.GENERAL_DEMONSTRATIONS, steps.NEAREST)
     for name in ("loops", "texts"):
+        # The loop that started with this set was measured: the same program again would be a duplicate.
+        if e.entries_with(f"interpreter loop on {name}"):
+            continue
         yield (steps.demonstrations(GENERAL[name], f"demonstrations of {name}", keep=False, drawn=False),)
     if e.failures(FailureClass.EXTRACTION, FailureClass.UNKNOWN):
         yield (steps.FINAL,)
