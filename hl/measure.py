@@ -86,6 +86,9 @@ async def measure_once(
 ) -> Measurement:
     """The stored measurement of this work, or a new one."""
     if (found := stored(workspace, evaluator, work)) is not None:
+        # It may hang on another commit with the same harness; readers of the log look at this one first.
+        if found not in workspace.ledger.measurements(commit=revision.commit):
+            workspace.ledger.add_measurements(revision.commit, [found])
         return found
     return (await measure(workspace, evaluator, revision, work, on_attempt))[0]
 

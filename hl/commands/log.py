@@ -53,5 +53,5 @@ def log(
         if not oneline:
             out.line(out.paint(render_header(), "dim"))
         while entry is not None:
-            write_entry(out, entry, oneline=oneline)
+            write_entry(out, entry, oneline=oneline, lineage=reader.ledger.lineage or "")
             entry = next(entries, None)

@@ -104,6 +104,15 @@ def revise(
             hint="hl revise --continue",
         )
     directory = Path.cwd()
+    if abandon:
+        # Needs neither the configuration nor the journal to be in order: it is the way out of both.
+        from hl.ledger import Ledger
+
+        abandoned = Ledger.open(directory)
+        with abandoned.lock():
+            Journal(abandoned.folder / "run.json").clear()
+        say("the interrupted run is forgotten; its rounds stay in the ledger")
+        return
     workspace = Workspace.open(directory, overrides, profile=profile or None)
     ledger = workspace.ledger
     journal = Journal(ledger.common_dir / "hl" / "run.json")
@@ -129,10 +138,6 @@ def revise(
     with ledger.lock():
         if recovered := ledger.recover():
             say(recovered)
-        if abandon:
-            journal.clear()
-            say("the interrupted run is forgotten; its rounds stay in the ledger")
-            return
         if dirty := ledger.is_dirty([*workspace.config.harness.files]):
             raise RepositoryError(
                 f"{', '.join(dirty)} changed since the last commit, and a revision starts from a commit.",

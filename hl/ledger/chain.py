@@ -18,22 +18,34 @@ def history(ledger: "Ledger", commit: str) -> tuple[HistoryEntry, ...]:
 
     A round that was accepted and then undone by a reset counts as not accepted.
     """
-    line = set(ledger.git.read("rev-list", "--end-of-options", commit, "--").decode().split())
+    line = _line(ledger, commit)
     rounds = [r for r in ledger.rounds() if r.parent in line]
     rounds.sort(key=lambda r: (r.time, r.number))
     return tuple(_entry(r, p, line) for r in rounds for p in r.proposals)
 
 
-def known_programs(ledger: "Ledger", lineage: str) -> Mapping[str, str]:
-    """Program digest -> digest of the harness that first had it."""
+def known_programs(ledger: "Ledger", commit: str) -> Mapping[str, str]:
+    """Program digest -> digest of the harness that first had it, over the rounds of `history`.
+
+    What was accepted and then undone by a reset is not among them: it may win again.
+    """
+    line = _line(ledger, commit)
     known: dict[str, str] = {}
-    for record in ledger.rounds(lineage):
+    for record in ledger.rounds():
+        if record.parent not in line:
+            continue
         if record.parent_program:
             known.setdefault(record.parent_program, record.parent_harness)
         for p in record.proposals:
-            if p.program and p.outcome in RAN:
+            undone = record.accepted is p and p.commit not in line
+            if p.program and p.outcome in RAN and not undone:
                 known.setdefault(p.program, p.harness)
     return known
+
+
+def _line(ledger: "Ledger", commit: str) -> set[str]:
+    """The commit and its ancestors."""
+    return set(ledger.git.read("rev-list", "--end-of-options", commit, "--").decode().split())
 
 
 def _entry(record: RoundRecord, p: ProposalRecord, line: set[str]) -> HistoryEntry:

@@ -304,11 +304,11 @@ class Ledger:
 
         return history(self, self.resolve(rev))
 
-    def known_programs(self, lineage: str | None = None) -> Mapping[str, str]:
-        """Program digest -> harness digest of every candidate of a lineage and of the harnesses they revised."""
+    def known_programs(self, rev: str = "HEAD") -> Mapping[str, str]:
+        """Program digest -> harness digest of every candidate of a revision's chain, and of what they revised."""
         from hl.ledger.chain import known_programs
 
-        return known_programs(self, lineage or self.require_lineage())
+        return known_programs(self, self.resolve(rev))
 
     # --- writing
 

@@ -68,8 +68,24 @@ def render_header() -> str:
     return "  ".join(h.ljust(w) for h, w in zip(HEADER, (*WIDTHS, 0), strict=True)).rstrip()
 
 
-def write_entry(out: Output, entry: "LogEntry", *, oneline: bool) -> None:
-    """One commit as one line, after the lines of the graph if there are any."""
+def number_of(entry: "LogEntry", lineage: str) -> str:
+    """`3`, `3/1` for a loser, `topic/3/1` where another lineage than the one looked at made it; empty for others."""
+    if not entry.round:
+        return ""
+    if lineage and entry.lineage != lineage:
+        return entry.name
+    return f"{entry.round}/{entry.index}" if entry.loser else str(entry.round)
+
+
+def write_entry(out: Output, entry: "LogEntry", *, oneline: bool, lineage: str = "") -> None:
+    """One commit as one line, after the lines of the graph if there are any.
+
+    Args:
+        out: Where.
+        entry: What.
+        oneline: The short form.
+        lineage: The current branch: rounds of others are named in full.
+    """
     *above, prefix = entry.graph or ("",)
     for line in above:
         out.line(out.paint(line, "dim"))
@@ -79,14 +95,19 @@ def write_entry(out: Output, entry: "LogEntry", *, oneline: bool) -> None:
     colour = COLOURS.get(verdict, "dim")
     commit = out.paint(entry.commit[:9], "yellow")
     if oneline:
-        number = f"{entry.round}/{entry.index} " if entry.loser else f"{entry.round} " if entry.round else ""
+        number = number_of(entry, lineage)
         score = score_of(entry)
-        parts = [commit, number + out.paint(verdict, colour)]
+        parts = [commit, *([number] if number else []), out.paint(verdict, colour)]
         parts += [score] if score != "-" else []
         out.line(prefix + " ".join(parts) + " " + subject_of(entry))
         return
-    number = f"{entry.round}/{entry.index}" if entry.loser else str(entry.round or "-")
-    cells = (number.rjust(5), verdict, score_of(entry), gain_of(entry), str(entry.outcome or "-"))
+    cells = (
+        (number_of(entry, lineage) or "-").rjust(5),
+        verdict,
+        score_of(entry),
+        gain_of(entry),
+        str(entry.outcome or "-"),
+    )
     texts = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)]
     texts[1] = out.paint(texts[1], colour)
     out.line(prefix + "  ".join([*texts, commit, subject_of(entry)]))

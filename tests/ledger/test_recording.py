@@ -340,4 +340,18 @@ def test_known_programs_are_those_that_ran(ledger: Ledger) -> None:
     known = ledger.known_programs()
     seed = result.parent.harness
     assert known == {program_digest(h): h.digest for h in (seed, variant("r1-0"), variant("r1-1"))}
-    assert ledger.known_programs("elsewhere") == {}
+
+
+def test_an_accepted_program_that_a_reset_undid_may_win_again(ledger: Ledger) -> None:
+    from hl.edits import program_digest
+
+    seed = kit.read(ledger)
+    result = make_round(seed)
+    ledger.record_round(result, kit.records(ledger))
+    winner = result.candidates[result.verdict.winner or 0].proposal.candidate
+    assert winner is not None
+    assert program_digest(winner) in ledger.known_programs()
+    kit.sh(ledger.root, "reset", "-q", "--hard", seed.commit)
+    known = ledger.known_programs()
+    assert program_digest(winner) not in known
+    assert program_digest(seed.harness) in known
