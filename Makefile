@@ -58,4 +58,4 @@ lock:  ## Resolve pyproject.toml anew and write requirements/*.txt
 .PHONY: clean
 clean:  ## Remove the environment and caches (demo/ is kept)
 	rm -rf $(VENV) .pytest_cache .ruff_cache .hypothesis build dist *.egg-info
-	find hl training tests scripts examples -name __pycache__ -prune -exec rm -rf {} +
+	find hl tests scripts examples bench -name __pycache__ -prune -exec rm -rf {} +

@@ -13,7 +13,7 @@ from hl.errors import RepositoryError
 from hl.evaluate import Progress
 from hl.journal import Journal, Options, Run
 from hl.measure import choose_work, measure_once
-from hl.rounds import ChainState, Event, Stops, planned_attempts, run_chain
+from hl.rounds import ChainState, Event, Stops, head_mean, planned_attempts, run_chain
 from hl.selection import pair
 from hl.solver import Meter, RunLimits
 from hl.types import HAND_OVER, Cost, Decision, Gain, Measurement, Revision, Role, Round
@@ -31,7 +31,7 @@ class Plan:
     calls: int
     tokens: int
     measured: bool
-    """Whether calls and tokens per attempt were measured on this repository, or guessed as one call of 512 tokens."""
+    """Whether an attempt's calls and tokens were measured on this repository, or guessed as one call of 512 tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,12 +64,20 @@ def plan(workspace: Workspace, rounds: int) -> Plan:
     """Count what a run would need at most."""
     attempts = planned_attempts(workspace.round_settings(), rounds, workspace.sets)
     head = workspace.read()
-    known = [m for m in workspace.ledger.measurements(harness=head.harness.digest) if sum(m.counts.values())]
-    if not known:
-        return Plan(attempts, attempts, attempts * 512, False)
-    runs = sum(known[-1].counts.values())
+    # An ablated solver is asked, but nothing is spent on it.
+    known = [
+        m
+        for m in workspace.ledger.measurements(harness=head.harness.digest)
+        if sum(m.counts.values()) and not m.ablation
+    ]
+    calls, tokens = float(attempts), attempts * 512.0
+    if known:
+        runs = sum(known[-1].counts.values())
+        calls, tokens = attempts * known[-1].calls / runs, attempts * known[-1].tokens / runs
+    r, p = workspace.config.round, workspace.config.proposer
+    asked = 0 if p.engine == "catalog" else rounds * r.proposals * (1 + r.repair)
     return Plan(
-        attempts, round(attempts * known[-1].calls / runs), round(attempts * known[-1].tokens / runs), True
+        attempts, round(calls) + asked, round(tokens) + asked * p.context_tokens, measured=bool(known)
     )
 
 
@@ -143,10 +151,17 @@ async def revise(
         last_save = time.monotonic()
         journal.save(replace(run, spent=meter.cost))
 
-    def tell(event: Event) -> None:
+    def save_now_and_then() -> None:
         if time.monotonic() - last_save > SAVE_INTERVAL_S:
             save()
+
+    def tell(event: Event) -> None:
+        save_now_and_then()
         on_event(event)
+
+    def tell_attempt(progress: Progress) -> None:
+        save_now_and_then()
+        on_attempt(progress)
 
     results: list[Round] = []
     state = chain_state(workspace, run)
@@ -165,7 +180,7 @@ async def revise(
                         workspace, revision, Role.EVALUATION, None, workspace.config.solver.trials
                     )
                     on_stage(what, len(work.block.questions) * work.trials)
-                    return await measure_once(workspace, rooms.evaluator, revision, work, on_attempt)
+                    return await measure_once(workspace, rooms.evaluator, revision, work, tell_attempt)
 
                 start = replace(workspace.read(run.start), lineage=run.lineage)
                 before = await evaluated(start, "evaluation before")
@@ -185,7 +200,10 @@ def chain_state(workspace: Workspace, run: Run) -> ChainState:
     """What the run has done so far, as the ledger tells it."""
     state = ChainState()
     for number in range(run.first_round, workspace.ledger.next_round(run.lineage)):
-        took = workspace.ledger.round(run.lineage, number).verdict.decision is Decision.ACCEPTED
+        record = workspace.ledger.round(run.lineage, number)
+        took = record.verdict.decision is Decision.ACCEPTED
+        chosen = record.winner.scoring if record.winner is not None else None
+        state.reached = head_mean(record.scoring, chosen, record.confirmation, accepted=took)
         state.done += 1
         state.rejected = 0 if took else state.rejected + 1
         state.rounds.append(number)

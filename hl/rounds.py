@@ -245,7 +245,15 @@ async def _propose(context: ProposalContext, rooms: Rooms, known: dict[str, str]
             again = await rooms.proposer.repair(context, proposal.reply, proposal.detail)
             if again is proposal.reply or again.error:
                 break
-            again = replace(again, earlier=(*proposal.reply.earlier, proposal.reply.text))
+            # What the earlier turns cost belongs to the proposal too.
+            again = replace(
+                again,
+                earlier=(*proposal.reply.earlier, proposal.reply.text),
+                prompt_tokens=again.prompt_tokens + proposal.reply.prompt_tokens,
+                completion_tokens=again.completion_tokens + proposal.reply.completion_tokens,
+                cost=again.cost + proposal.reply.cost,
+                seconds=again.seconds + proposal.reply.seconds,
+            )
             proposal = _apply(context, rooms, again, index, known)
         if proposal.outcome is Outcome.SCORED and proposal.candidate is not None:
             known[program_digest(proposal.candidate)] = proposal.candidate.digest
@@ -347,6 +355,8 @@ class ChainState:
     """Rejected rounds in a row."""
     rounds: list[int] = field(default_factory=list[int])
     """Their numbers in the ledger."""
+    reached: float | None = None
+    """The head's mean after the last one, on the least biased block at hand."""
 
 
 async def run_chain(
@@ -373,7 +383,8 @@ async def run_chain(
         EngineError: An engine stays down.
         SandboxError: The sandbox cannot be trusted any more.
     """
-    while state.done < stops.rounds:
+    # Asked before a round too: a run that was killed after its last round has none left to do.
+    while not (reason := _stopped(stops, state)):
         result = await run_round(
             book.head(),
             book.next_round(),
@@ -387,22 +398,36 @@ async def run_chain(
         state.done += 1
         state.rejected = 0 if accepted else state.rejected + 1
         state.rounds.append(result.number)
+        winner = result.verdict.winner
+        chosen = result.candidates[winner].scoring if winner is not None else None
+        state.reached = head_mean(result.scoring, chosen, result.confirmation, accepted=accepted)
         on_round(result)
-        if stops.target is not None and _reached(result, accepted) >= stops.target:
-            return f"target {stops.target:g} reached"
-        if stops.patience is not None and state.rejected >= stops.patience:
-            return f"{state.rejected} rejected rounds in a row"
-    return f"{state.done} rounds done"
+    return reason
 
 
-def _reached(result: Round, accepted: bool) -> float:
-    """The head's mean after a round, on the least biased block at hand."""
+def _stopped(stops: Stops, state: ChainState) -> str:
+    """Why the chain is at its end; empty if it is not."""
+    if stops.target is not None and state.reached is not None and state.reached >= stops.target:
+        return f"target {stops.target:g} reached"
+    if stops.patience is not None and state.rejected >= stops.patience:
+        return f"{state.rejected} rejected rounds in a row"
+    return f"{state.done} rounds done" if state.done >= stops.rounds else ""
+
+
+def head_mean(
+    parent: Measurement, winner: Measurement | None, confirmation: Sequence[Measurement], *, accepted: bool
+) -> float:
+    """The head's mean after a round, on the least biased block at hand.
+
+    Args:
+        parent: On the scoring block.
+        winner: On the scoring block, if there is one.
+        confirmation: Parent then winner on the confirmation block, or nothing.
+        accepted: Whether the winner became the head.
+    """
     if not accepted:
-        return result.scoring.score.mean
-    if result.confirmation:
-        return result.confirmation[1].score.mean
-    winner = result.verdict.winner
-    measured = result.candidates[winner].scoring if winner is not None else None
+        return parent.score.mean
+    measured = confirmation[1] if len(confirmation) == 2 else winner
     return measured.score.mean if measured is not None else 0.0
 
 

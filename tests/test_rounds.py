@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import Callable, Sequence
+from typing import Any, cast
 
 import pytest
 
@@ -11,7 +12,17 @@ from hl.engines.scripted import ScriptedEngine
 from hl.errors import EngineError
 from hl.evaluate import Evaluator
 from hl.proposer.llm import LlmProposer
-from hl.rounds import Event, Rooms, RoundSettings, block_index, planned_attempts, run_round
+from hl.rounds import (
+    ChainState,
+    Event,
+    Rooms,
+    RoundSettings,
+    Stops,
+    block_index,
+    planned_attempts,
+    run_chain,
+    run_round,
+)
 from hl.sandbox.host import Limits, Sandbox
 from hl.solver import Meter, MeteredEngine, Solver, SolverSettings
 from hl.tasks.graders import TextGrader
@@ -270,3 +281,25 @@ def test_the_plan_is_an_upper_bound() -> None:
     result = play([GOOD, IDLE, LOST, NONE])
     assert result.cost.calls - 4 <= planned_attempts(SETTINGS, 1, SETS)
     assert json.dumps(result.settings)
+
+
+class Shelf:
+    """A ledger that keeps nothing: `run_chain` must not ask it for a round when there is none left to do."""
+
+    def __getattr__(self, name: str) -> object:
+        raise AssertionError(f"a round was begun: {name}")
+
+
+@pytest.mark.parametrize(
+    ("stops", "state", "reason"),
+    [
+        (Stops(9, target=0.8), ChainState(done=2, reached=0.85), "target 0.8 reached"),
+        (Stops(9, patience=2), ChainState(done=3, rejected=2), "2 rejected rounds in a row"),
+        (Stops(3), ChainState(done=3), "3 rounds done"),
+    ],
+)
+def test_a_chain_continued_after_its_last_round_begins_no_other(
+    stops: Stops, state: ChainState, reason: str
+) -> None:
+    nothing = cast("Any", Shelf())
+    assert asyncio.run(run_chain(nothing, nothing, stops, state)) == reason

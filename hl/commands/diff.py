@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 app = new_app()
 
-Pair = "tuple[Measurement, Measurement]"
-
 
 @app.command()
 def diff(
@@ -43,8 +41,8 @@ def diff(
     """Compare two revisions, in code and question by question.
 
     Pairs their stored scores on the questions that both were asked: the evaluation set if both
-    have it, else the set with most questions in common. Where they share none, both are measured
-    on the evaluation set.
+    have it, else confirmation, then scoring questions (which chose the winner, so its score on them
+    is biased upwards), then feedback. Where they share none, both are measured on the evaluation set.
 
     \b
     Examples:
