@@ -192,8 +192,9 @@ async def revise(
                 after = await evaluated(head, "evaluation after")
     finally:
         save()
+    summary = _summary(reason, state, results, before, after, meter, head, workspace)
     journal.clear()
-    return _summary(reason, state, results, before, after, meter, head, workspace)
+    return summary
 
 
 def chain_state(workspace: Workspace, run: Run) -> ChainState:
@@ -240,7 +241,7 @@ def _summary(
         accepted=tuple(accepted),
         before=before,
         after=after,
-        gain=pair(before, after),
+        gain=pair(before, after) if before.score.n and after.score.n else None,
         outcomes=dict(counts),
         cost=meter.cost,
         cached=meter.cached,

@@ -324,8 +324,8 @@ class Book(Protocol):
         """Earlier edits of the chain that ends at the head, oldest first."""
         ...
 
-    def known_programs(self) -> Mapping[str, str]:
-        """Program digest -> harness digest of every candidate of the chain, the head's ancestors included."""
+    def known_programs(self, solver: str) -> Mapping[str, str]:
+        """Program digest -> harness digest of every candidate of the chain that met this solver."""
         ...
 
     def record(self, result: Round) -> None:
@@ -390,7 +390,7 @@ async def run_chain(
             book.next_round(),
             rooms,
             history=book.history(),
-            known=book.known_programs(),
+            known=book.known_programs(rooms.evaluator.identity),
             on_event=on_event,
         )
         book.record(result)

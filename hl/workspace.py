@@ -269,9 +269,9 @@ class LineageBook:
         """Earlier edits of the chain that ends at the head."""
         return self._ledger.history("HEAD")
 
-    def known_programs(self) -> Mapping[str, str]:
-        """Programs that the chain has tried."""
-        return self._ledger.known_programs()
+    def known_programs(self, solver: str) -> Mapping[str, str]:
+        """Programs that the chain has tried with this solver."""
+        return self._ledger.known_programs(solver)
 
     def record(self, result: Round) -> None:
         """Write the round."""

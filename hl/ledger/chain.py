@@ -24,15 +24,16 @@ def history(ledger: "Ledger", commit: str) -> tuple[HistoryEntry, ...]:
     return tuple(_entry(r, p, line) for r in rounds for p in r.proposals)
 
 
-def known_programs(ledger: "Ledger", commit: str) -> Mapping[str, str]:
-    """Program digest -> digest of the harness that first had it, over the rounds of `history`.
+def known_programs(ledger: "Ledger", commit: str, solver: str) -> Mapping[str, str]:
+    """Program digest -> digest of the harness that first had it, over the rounds of `history` under one solver.
 
-    What was accepted and then undone by a reset is not among them: it may win again.
+    What was accepted and then undone by a reset is not among them: it may win again. Nor is what was tried with another
+    solver or other rules: it was never measured under these.
     """
     line = _line(ledger, commit)
     known: dict[str, str] = {}
     for record in ledger.rounds():
-        if record.parent not in line:
+        if record.parent not in line or record.scoring.solver != solver:
             continue
         if record.parent_program:
             known.setdefault(record.parent_program, record.parent_harness)

@@ -304,11 +304,16 @@ class Ledger:
 
         return history(self, self.resolve(rev))
 
-    def known_programs(self, rev: str = "HEAD") -> Mapping[str, str]:
-        """Program digest -> harness digest of every candidate of a revision's chain, and of what they revised."""
+    def known_programs(self, solver: str, rev: str = "HEAD") -> Mapping[str, str]:
+        """Program digest -> harness digest of every candidate of a revision's chain that met this solver.
+
+        Args:
+            solver: `Measurement.solver`.
+            rev: Where the chain ends.
+        """
         from hl.ledger.chain import known_programs
 
-        return known_programs(self, self.resolve(rev))
+        return known_programs(self, self.resolve(rev), solver)
 
     # --- writing
 

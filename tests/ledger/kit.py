@@ -34,6 +34,10 @@ ENTRY = "harness.py"
 SEED = "def solve(model, question):\n    return model(question)\n"
 
 
+SOLVER = "0123456789abcdef"
+"""Under which everything here is measured."""
+
+
 def sh(root: Path, *args: str, check: bool = True) -> str:
     """Run plain git, as a user does."""
     done = subprocess.run(["git", *args], cwd=root, capture_output=True, text=True, check=False)
@@ -75,7 +79,7 @@ def measure(
         questions=role.value[0] * 64,
         ids=tuple(f"{i:016x}" for i in range(len(grades))),
         grades=tuple(grades),
-        solver="0123456789abcdef",
+        solver=SOLVER,
         solver_name="scripted test",
         mode="strict",
         counts={"ok": len(grades)},

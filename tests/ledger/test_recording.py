@@ -331,13 +331,13 @@ def test_history_tells_of_every_edit_up_to_the_commit(ledger: Ledger) -> None:
 def test_known_programs_are_those_that_ran(ledger: Ledger) -> None:
     from hl.edits import program_digest
 
-    assert ledger.known_programs() == {}
+    assert ledger.known_programs(kit.SOLVER) == {}
     result = make_round(kit.read(ledger))
     c = result.candidates[1]
     duplicate = replace(c.proposal, index=3, outcome=Outcome.DUPLICATE, candidate=variant("never-ran"))
     result = replace(result, candidates=(*result.candidates, replace(c, proposal=duplicate, scoring=None)))
     ledger.record_round(result, kit.records(ledger))
-    known = ledger.known_programs()
+    known = ledger.known_programs(kit.SOLVER)
     seed = result.parent.harness
     assert known == {program_digest(h): h.digest for h in (seed, variant("r1-0"), variant("r1-1"))}
 
@@ -350,8 +350,9 @@ def test_an_accepted_program_that_a_reset_undid_may_win_again(ledger: Ledger) ->
     ledger.record_round(result, kit.records(ledger))
     winner = result.candidates[result.verdict.winner or 0].proposal.candidate
     assert winner is not None
-    assert program_digest(winner) in ledger.known_programs()
+    assert program_digest(winner) in ledger.known_programs(kit.SOLVER)
+    assert ledger.known_programs("another solver") == {}
     kit.sh(ledger.root, "reset", "-q", "--hard", seed.commit)
-    known = ledger.known_programs()
+    known = ledger.known_programs(kit.SOLVER)
     assert program_digest(winner) not in known
     assert program_digest(seed.harness) in known
