@@ -232,7 +232,7 @@ async def main():
     ask = lambda n: engine.chat(ChatRequest((Message("user", "Write a very long story."),), n, 0.0))
     await ask(2)
     print("ready", flush=True)
-    if sys.argv[1] == "wait":
+    while sys.argv[1] == "wait":  # a story may end early: only the signal ends this
         await asyncio.gather(ask(900), ask(900), ask(900))
 asyncio.run(main())
 """
