@@ -8,7 +8,7 @@ that only the host may give (`timeout`, `lost`) are not taken from a child. It d
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from hl.errors import EngineError, SandboxError
 from hl.sandbox.frames import FrameBuffer, ProtocolError, encode_frame, parse_frame
@@ -229,13 +229,27 @@ class Conversation:
             self._end(_result(message))
         elif op == "stage" and message.get("stage") == "call":
             self._stage = "call"
-        elif isinstance(op, str) and op in OPS and self._session is not None:
-            self._on_call(self._session, op, message)
+        elif op == "batch":
+            self._on_batch(message)
         else:
-            raise ProtocolError(f"the unknown operation {str(op)[:40]!r}")
+            self._on_call(message)
 
-    def _on_call(self, session: Session, op: str, message: dict[str, Any]) -> None:
-        number, args = message.get("id"), message.get("args")
+    def _on_batch(self, message: dict[str, Any]) -> None:
+        """Calls of one frame begin at one moment, so that each is billed as beside the others."""
+        calls = message.get("calls")
+        if not isinstance(calls, list):
+            raise ProtocolError("a batch without calls")
+        for call in cast("list[Any]", calls):
+            if not isinstance(call, dict):
+                raise ProtocolError("a batch of something else than calls")
+            self._on_call(cast("dict[str, Any]", call))
+            if self._ended.done():
+                return
+
+    def _on_call(self, message: dict[str, Any]) -> None:
+        op, number, args, session = message.get("op"), message.get("id"), message.get("args"), self._session
+        if not isinstance(op, str) or op not in OPS or session is None:
+            raise ProtocolError(f"the unknown operation {str(op)[:40]!r}")
         if type(number) is not int or not 0 < number < 1 << 31 or number in self._calls:
             raise ProtocolError("a call with a bad id")
         if not isinstance(args, dict):

@@ -73,6 +73,17 @@ def test_parallel_service_is_billed_once(best: Box) -> None:
     assert 5.0 <= result.seconds < 20.0
 
 
+def test_side_by_side_beyond_one_frame(best: Box) -> None:
+    """64 prompts of 30 kB need three frames, each answered before the next is sent at the latest."""
+    source = (
+        "def solve(model, question):\n"
+        "    prompts = [f'{i} ' + 'x' * 30_000 for i in range(100)]\n"
+        "    replies = model.map(prompts)\n"
+        "    return str([reply[:9] for reply in replies] == [f'echo {p}'[:9] for p in prompts])\n"
+    )
+    assert best.solve(source).value == "True"
+
+
 def test_the_clock_runs_again_after_a_call(best: Box) -> None:
     source = "def solve(model, question):\n    model('x')\n    while True: pass\n"
     result = best.solve(source, session=Timed(0.3, 0.0), limits=Limits(wall_s=0.5))

@@ -45,6 +45,11 @@ VIOLATIONS = {
     "no_id": "say(op='chat', args={})",
     "same_id_twice": "p = json.dumps(chat(5)).encode(); raw((struct.pack('>I', len(p)) + p) * 2)",
     "arguments_not_an_object": "say(id=1, op='chat', args=[1])",
+    "batch_without_calls": "say(op='batch')",
+    "batch_of_numbers": "say(op='batch', calls=[1])",
+    "batch_in_a_batch": "say(op='batch', calls=[dict(op='batch', calls=[chat(1)])])",
+    "result_in_a_batch": "say(op='batch', calls=[dict(op='result', status='ok', value='x', error='')])",
+    "batch_with_the_same_id_twice": "say(op='batch', calls=[chat(5), chat(5)])",
     "status_timeout": "say(op='result', status='timeout', value='', error='')",
     "status_lost": "say(op='result', status='lost', value='', error='')",
     "status_of_another_type": "say(op='result', status=['ok'], value='', error='')",
@@ -178,3 +183,10 @@ def solve(model, question):
     result = best.solve(source, session=session, limits=Limits(wall_s=5))
     assert result.status in (Status.CRASH, Status.BUDGET)
     assert len(session.asked) < 300
+
+
+def test_a_batch_counts_every_call(best: Box) -> None:
+    flood = "say(op='batch', calls=[dict(id=i, op='budget', args={}) for i in range(1, 10_000)])"
+    result = best.solve(f"{RAW}\ndef solve(model, question):\n    {flood}\n    while True: pass\n")
+    assert result.status is Status.BUDGET
+    assert "too many calls" in result.error
