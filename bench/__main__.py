@@ -10,12 +10,11 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import hl
 from bench import clock, ledger, loop, tokens
-from bench import engine as bare
 from bench.lines import Line, at_least, at_most
 from hl.engines.weights import locate
 from hl.errors import HlError
@@ -25,9 +24,8 @@ CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
 PARTS = ("attempts", "latency", "engine", "start", "log")
 
 
-def attempts(repeats: int) -> list[Line]:
+def attempts(repeats: int) -> Iterator[Line]:
     """Attempts a second when the model answers at once."""
-    lines: list[Line] = []
     for calls, limit in ((1, 250.0), (CALLS, 250.0)):
         ran = [_evaluate(calls, 0.0) for _ in range(repeats)]
         rates = sorted(r.attempts / r.wall_s for r in ran)
@@ -41,13 +39,11 @@ def attempts(repeats: int) -> list[Line]:
             f"an attempt: {host_ms / n:.2f} ms in hl's own process, {inside_ms / n:.2f} ms in the sandbox"
         )
         what = f"attempts a second, model at 0 s, {calls} call{'s' if calls > 1 else ''} each"
-        lines.append(at_least(what, rates[-1], f"{rates[-1]:.0f}/s", limit))
-    return lines
+        yield at_least(what, rates[-1], f"{rates[-1]:.0f}/s", limit)
 
 
-def latency(repeats: int) -> list[Line]:
+def latency(repeats: int) -> Iterator[Line]:
     """Wall time over the ideal: all calls, so many at a time, each exactly its latency."""
-    lines: list[Line] = []
     for latency_s in (0.05, 1.0):
         ran = [_evaluate(CALLS, latency_s) for _ in range(repeats if latency_s < 1 else 1)]
         ideal = ran[0].calls * latency_s / loop.CONCURRENCY
@@ -58,22 +54,21 @@ def latency(repeats: int) -> list[Line]:
         )
         what = f"wall over ideal at {latency_s:g} s a call"
         shown = f"{ratio:.3f} x"
-        lines.append(at_most(what, ratio, shown, 1.1) if latency_s >= 1 else Line(what, ratio, shown))
-    return lines
+        yield at_most(what, ratio, shown, 1.1) if latency_s >= 1 else Line(what, ratio, shown)
 
 
-def engine(repeats: int) -> list[Line]:
-    """Tokens a second through hl over llama.cpp alone, on the same prompts: hl's engine, then all of hl."""
+def engine(repeats: int) -> Iterator[Line]:
+    """Tokens a second through hl over llama.cpp alone, on the same prompts."""
     try:
         locate("smollm2")
     except HlError as error:
         _note(f"engine: not measured: {error.message} ({error.hint})")
-        return []
+        return
     _note(
-        f"engine: {tokens.COUNT} prompts, {bare.REPLY_TOKENS} tokens each, SmolLM2-135M, {bare.SLOTS} slots, "
-        f"{bare.THREADS} threads, best of {repeats} on each side"
+        f"engine: {tokens.COUNT} prompts, {tokens.REPLY_TOKENS} tokens each, SmolLM2-135M, {tokens.SLOTS} slots, "
+        f"{tokens.THREADS} threads, best of {repeats} on each side"
     )
-    return bare.lines(repeats) + tokens.lines(repeats)
+    yield from tokens.lines(repeats)
 
 
 def start(repeats: int) -> list[Line]:
@@ -191,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if busy > 0.5:
         _note("something else is running: ratios of processor time hold, wall times and rates do not")
     few = min(3, options.repeats)
-    run: dict[str, Callable[[], list[Line]]] = {
+    run: dict[str, Callable[[], Iterable[Line]]] = {
         "attempts": lambda: attempts(few),
         "latency": lambda: latency(few),
         "engine": lambda: engine(min(2, few)),
