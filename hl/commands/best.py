@@ -25,9 +25,9 @@ def best(
 ) -> None:
     """Revisions by score.
 
-    By the score on the evaluation set where there is one, else by the confirmed one; scores that
-    only chose a winner are biased upwards and do not count. Only scores of one solver and one way
-    of grading are ranked: those of the newest measurement.
+    By the score on the evaluation set where there is one, else by the confirmed one, on the most
+    questions; scores that only chose a winner are biased upwards and do not count. Only scores of
+    one solver and one way of grading are ranked: those of the newest measurement.
 
     \b
     Examples:
@@ -91,7 +91,7 @@ def rank(entries: "list[LogEntry]") -> "tuple[list[tuple[LogEntry, Measurement]]
     for entry in once.values():
         fitting = [m for m in counted if m.harness == entry.harness]
         same = [m for m in fitting if (m.solver, m.mode) == (newest.solver, newest.mode)]
-        same.sort(key=lambda m: (m.role == "evaluation", m.time))
+        same.sort(key=lambda m: (m.role == "evaluation", m.score.n, m.time))
         if same:
             ranked.append((entry, same[-1]))
         elif fitting:

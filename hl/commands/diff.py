@@ -111,6 +111,8 @@ def diff(
         for line in columns(rows):
             out.line(line)
         out.line(f"{gain.wins} won, {gain.losses} lost, {gain.ties} as before")
+        if before.role == "scoring":
+            out.line("these questions chose the round's winner: its score on them is biased upwards")
         for word, colour, questions in (("won", "green", won), ("lost", "red", lost)):
             for c in questions[:limit]:
                 text = one_line(texts.get(c.id, c.id), 80)

@@ -27,7 +27,8 @@ def log(
 
     The score is that of the harness, whichever commit holds it: on the evaluation set (eval) where
     there is one, else on confirmation (conf) or scoring (scor) questions. The gain is the round's,
-    confirmed on questions that did not choose the winner; "noise" marks one that does not stand out.
+    confirmed on questions that did not choose the winner; "noise" marks one that does not stand out,
+    "scor" one that was never confirmed: it stems from the questions that chose, and is biased upwards.
 
     \b
     Examples:
@@ -36,7 +37,7 @@ def log(
       hl log --oneline --graph main~10..main
       hl log --json | jq .score.mean
     """
-    from hl.ui.history import entry_json, render_header, write_entry
+    from hl.ui.history import LogWriter, entry_json
     from hl.ui.output import open_output, write_json
 
     options = invocation(context)
@@ -50,8 +51,8 @@ def log(
         return
     entry = next(entries, None)  # an unknown revision is told before anything is printed
     with open_output(find_pager(options.pager)) as out:
-        if not oneline:
-            out.line(out.paint(render_header(), "dim"))
+        lines = LogWriter(out, oneline=oneline, lineage=reader.ledger.lineage or "")
         while entry is not None:
-            write_entry(out, entry, oneline=oneline, lineage=reader.ledger.lineage or "")
+            lines.write(entry)
             entry = next(entries, None)
+        lines.end()

@@ -45,7 +45,7 @@ def _log(directory: Path, revs: list[str], limit: int | None, *, oneline: bool, 
     from hl.git import Git, GitFailed
     from hl.ledger.names import parse_candidate
     from hl.ledger.quick import quick_log
-    from hl.ui.history import render_header, write_entry
+    from hl.ui.history import LogWriter
     from hl.ui.output import open_output
 
     root = find_root(directory) if directory.is_dir() else None
@@ -60,14 +60,12 @@ def _log(directory: Path, revs: list[str], limit: int | None, *, oneline: bool, 
     except (GitFailed, HlError):
         return None
     with open_output(find_pager(paged, directory)) as out:
-        if not oneline:
-            out.line(out.paint(render_header(), "dim"))
+        lines = LogWriter(out, oneline=oneline)
         while first is not None:
             commit, quick = first
-            write_entry(
-                out, _full(directory, commit) if quick is None else cast("LogEntry", quick), oneline=oneline
-            )
+            lines.write(_full(directory, commit) if quick is None else cast("LogEntry", quick))
             first = next(entries, None)
+        lines.end()
     sys.stdout.flush()
     return 0
 

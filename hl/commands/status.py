@@ -18,7 +18,7 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
     from hl.config import load_config
     from hl.config.trust import is_trusted
     from hl.journal import Journal
-    from hl.ui.history import entry_json, score_of, speaking, verdict_of
+    from hl.ui.history import entry_json, render_speaking, speaking, verdict_of
     from hl.ui.output import open_output, write_json
     from hl.ui.text import columns, one_line
 
@@ -79,7 +79,7 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
         rows.append(("head", f"{head.commit[:9]} {one_line(head.subject, 70)}"))
         made = f"round {head.name}, {verdict_of(head)}" if head.round else verdict_of(head)
         rows.append(("made by", made))
-        rows.append(("score", score_of(head)))
+        rows.append(("score", render_speaking(speaker)))
         if speaker is not None:
             rows.append(("", f"solver {one_line(speaker.solver_name)}, sandbox {speaker.sandbox}"))
     else:

@@ -35,6 +35,8 @@ class QuickMeasurement:
 
     role: str
     ablation: str
+    solver: str
+    mode: str
     score: QuickScore
 
 
@@ -47,6 +49,7 @@ class QuickVerdict:
     winner: int | None
     gain: float | None
     gain_se: float | None
+    confirmed: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +181,14 @@ def _measurement(line: Mapping[str, object]) -> QuickMeasurement:
     variance = sum((g - mean) ** 2 for g in grades) / (n - 1) if n > 1 else 0.0
     se = (variance / n) ** 0.5 if n else 0.0
     role = line["role"]
-    if role not in ("feedback", "scoring", "confirmation", "evaluation") or not isinstance(line["t"], str):
+    solver, mode = line["sid"], line["mode"]
+    if role not in ("feedback", "scoring", "confirmation", "evaluation") or not all(
+        isinstance(text, str) for text in (line["t"], solver, mode)
+    ):
         raise Odd("not a line of ours")
-    return QuickMeasurement(str(role), str(line.get("abl", "")), QuickScore(mean, se, n))
+    return QuickMeasurement(
+        str(role), str(line.get("abl", "")), str(solver), str(mode), QuickScore(mean, se, n)
+    )
 
 
 def _verdict(trailers: Mapping[str, str]) -> QuickVerdict:
@@ -189,6 +197,6 @@ def _verdict(trailers: Mapping[str, str]) -> QuickVerdict:
     if evidence not in ("gain", "within noise"):
         raise Odd("not a verdict of ours")
     if not (text := trailers.get("HL-Gain")):
-        return QuickVerdict(accepted, evidence, winner, None, None)
-    mean, _, se, _, _ = text.split(" ")
-    return QuickVerdict(accepted, evidence, winner, float(mean), float(se))
+        return QuickVerdict(accepted, evidence, winner, None, None, confirmed=False)
+    mean, _, se, _, label = text.split(" ")
+    return QuickVerdict(accepted, evidence, winner, float(mean), float(se), confirmed=label == "confirmation")

@@ -14,18 +14,36 @@ ROLES = ("evaluation", "confirmation", "scoring")
 """Which score speaks for a harness, best first: held-out questions, then questions nobody chose it by."""
 SHORT = {"evaluation": "eval", "confirmation": "conf", "scoring": "scor"}
 HEADER = ("round", "verdict", "score", "gain", "outcome", "commit", "summary")
-WIDTHS = (5, 8, 25, 20, 15, 9)
+WIDTHS = (5, 8, 26, 20, 15, 9)
 """Of all columns but the last; fixed, so that lines can be written as they come."""
 SUMMARY_WIDTH = 100
 
 
-def speaking(measurements: "Sequence[Measurement]") -> "Measurement | None":
-    """The measurement that speaks for a harness: the newest of the best role; ablations never do."""
-    for role in ROLES:
-        for m in reversed(measurements):
-            if m.role == role and not m.ablation and m.score.n:
-                return m
-    return None
+Conditions = tuple[str, str]
+"""Solver digest and way of grading: scores under others do not compare."""
+
+
+def conditions(m: "Measurement") -> Conditions:
+    """Under which conditions a score was measured."""
+    return m.solver, m.mode
+
+
+def speaking(measurements: "Sequence[Measurement]", like: "Conditions | None" = None) -> "Measurement | None":
+    """The measurement that speaks for a harness: of the best role, on the most questions, the newest.
+
+    Args:
+        measurements: Oldest first; ablations never speak.
+        like: Conditions to prefer, whatever the role.
+    """
+    best: Measurement | None = None
+    best_rank = (False, 0, 0)
+    for m in measurements:
+        if m.ablation or not m.score.n or m.role not in ROLES:
+            continue
+        rank = (conditions(m) == like, -ROLES.index(m.role), m.score.n)
+        if best is None or rank >= best_rank:
+            best, best_rank = m, rank
+    return best
 
 
 def verdict_of(entry: "LogEntry") -> str:
@@ -40,16 +58,19 @@ def verdict_of(entry: "LogEntry") -> str:
 
 
 def gain_of(entry: "LogEntry") -> str:
-    """`+0.250 ± 0.080`, with `noise` where it does not stand out; `-` where this commit decided nothing."""
+    """`+0.250 ± 0.080`, or `-` where this commit decided nothing.
+
+    `noise` marks a confirmed gain that does not stand out, `scor` one on the questions that chose the winner.
+    """
     v = entry.verdict
     if v is None or v.winner != entry.index or v.gain is None or v.gain_se is None:
         return "-"
-    return f"{v.gain:+.3f} ± {v.gain_se:.3f}" + (" noise" if v.evidence == "within noise" else "")
+    mark = " noise" if v.evidence == "within noise" else ""
+    return f"{v.gain:+.3f} ± {v.gain_se:.3f}" + (mark if v.confirmed else " scor")
 
 
-def score_of(entry: "LogEntry") -> str:
+def render_speaking(m: "Measurement | None") -> str:
     """`0.812 ± 0.049 (n=64) eval`, or `-`."""
-    m = speaking(entry.measurements)
     return "-" if m is None else f"{render_score(m.score)} {SHORT[m.role]}"
 
 
@@ -77,40 +98,67 @@ def number_of(entry: "LogEntry", lineage: str) -> str:
     return f"{entry.round}/{entry.index}" if entry.loser else str(entry.round)
 
 
-def write_entry(out: Output, entry: "LogEntry", *, oneline: bool, lineage: str = "") -> None:
-    """One commit as one line, after the lines of the graph if there are any.
+class LogWriter:
+    """Writes commits as lines: one each, after the lines of the graph if there are any.
 
     Args:
         out: Where.
-        entry: What.
         oneline: The short form.
         lineage: The current branch: rounds of others are named in full.
     """
-    *above, prefix = entry.graph or ("",)
-    for line in above:
-        out.line(out.paint(line, "dim"))
-    if prefix:
-        prefix = out.paint(prefix, "dim") + " "
-    verdict = verdict_of(entry)
-    colour = COLOURS.get(verdict, "dim")
-    commit = out.paint(entry.commit[:9], "yellow")
-    if oneline:
-        number = number_of(entry, lineage)
-        score = score_of(entry)
-        parts = [commit, *([number] if number else []), out.paint(verdict, colour)]
-        parts += [score] if score != "-" else []
-        out.line(prefix + " ".join(parts) + " " + subject_of(entry))
-        return
-    cells = (
-        (number_of(entry, lineage) or "-").rjust(5),
-        verdict,
-        score_of(entry),
-        gain_of(entry),
-        str(entry.outcome or "-"),
-    )
-    texts = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)]
-    texts[1] = out.paint(texts[1], colour)
-    out.line(prefix + "  ".join([*texts, commit, subject_of(entry)]))
+
+    def __init__(self, out: Output, *, oneline: bool, lineage: str = "") -> None:
+        self._out, self._oneline, self._lineage = out, oneline, lineage
+        self._like: Conditions | None = None
+        self._others = 0
+        if not oneline:
+            out.line(out.paint(render_header(), "dim"))
+
+    def write(self, entry: "LogEntry") -> None:
+        """The next commit."""
+        out = self._out
+        *above, prefix = entry.graph or ("",)
+        for line in above:
+            out.line(out.paint(line, "dim"))
+        if prefix:
+            prefix = out.paint(prefix, "dim") + " "
+        verdict = verdict_of(entry)
+        colour = COLOURS.get(verdict, "dim")
+        commit = out.paint(entry.commit[:9], "yellow")
+        if self._oneline:
+            number = number_of(entry, self._lineage)
+            score = self._score(entry)
+            parts = [commit, *([number] if number else []), out.paint(verdict, colour)]
+            parts += [score] if score != "-" else []
+            out.line(prefix + " ".join(parts) + " " + subject_of(entry))
+            return
+        cells = (
+            (number_of(entry, self._lineage) or "-").rjust(5),
+            verdict,
+            self._score(entry),
+            gain_of(entry),
+            str(entry.outcome or "-"),
+        )
+        texts = [cell.ljust(width) for cell, width in zip(cells, WIDTHS, strict=False)]
+        texts[1] = out.paint(texts[1], colour)
+        out.line(prefix + "  ".join([*texts, commit, subject_of(entry)]))
+
+    def end(self) -> None:
+        """A last line where some scores do not compare with the others."""
+        if self._others:
+            note = "* by another solver or way of grading than the first score shown: not comparable with it"
+            self._out.line(self._out.paint(note, "dim"))
+
+    def _score(self, entry: "LogEntry") -> str:
+        m = speaking(entry.measurements, self._like)
+        text = render_speaking(m)
+        if m is None:
+            return text
+        if self._like is None:
+            self._like = conditions(m)
+        other = conditions(m) != self._like
+        self._others += other
+        return text + "*" if other else text
 
 
 def measurement_json(m: "Measurement") -> Mapping[str, Any]:

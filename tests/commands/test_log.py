@@ -6,14 +6,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from hl.types import Role
-from tests.commands.conftest import SEED, measured
+from hl.records import Records
+from hl.selection import decide, select
+from hl.types import Candidate, Cost, Outcome, Revision, Role, Round
+from tests.commands.conftest import BETTER, SEED, WORSE, harness, measured, proposal, report_on
 
 HEAD_LINE = (
-    "    1  accepted  0.750 ± 0.164 (n=8) eval   +0.500 ± 0.189 noise  scored           {}  Strip the reply"
+    "    1  accepted  0.750 ± 0.164 (n=8) eval    +0.500 ± 0.189 noise  scored           {}  Strip the reply"
 )
 SEED_LINE = (
-    "    -  seed      0.125 ± 0.125 (n=8) eval   -                     -                {}  Start with"
+    "    -  seed      0.125 ± 0.125 (n=8) eval    -                     -                {}  Start with"
 )
 
 
@@ -131,6 +133,36 @@ def test_an_option_in_place_of_a_revision_is_refused(hl, story) -> None:
     assert done.code == 4 and not (story.root / "x").exists()
 
 
+def test_a_gain_on_the_questions_that_chose_is_marked(hl, story) -> None:
+    """Rejected before any confirmation: the only gain there is was used to choose."""
+    second = [
+        Candidate(
+            proposal(0, Outcome.SCORED, "Try this", WORSE),
+            measured(WORSE, Role.SCORING, [0, 0, 0, 0, 0, 0, 1, 0], block=3),
+        )
+    ]
+    before = measured(BETTER, Role.SCORING, [0, 0, 0, 0, 0, 0, 0, 1], block=3)
+    choice = select("improve", before, [second[0].scoring])
+    story.ledger.record_round(
+        Round(
+            lineage="main",
+            number=3,
+            parent=Revision(story.head, harness(BETTER), "main"),
+            feedback=measured(BETTER, Role.FEEDBACK, [0, 1], block=3),
+            scoring=before,
+            candidates=tuple(second),
+            verdict=decide("improve", choice, None, confirm=True),
+            confirmation=(),
+            report=report_on(BETTER),
+            cost=Cost(),
+        ),
+        Records(story.ledger.common_dir / "hl" / "records"),
+    )
+    lines = hl("log", "--all", cwd=story.root).out.splitlines()
+    (line,) = (line for line in lines if line.split()[0] == "3/0")
+    assert "rejected" in line and "+0.000 ± 0.189 scor" in line
+
+
 # --- the quick reader ---------------------------------------------------------------------------------------
 
 
@@ -162,12 +194,19 @@ def test_the_quick_reader_prints_what_the_full_one_prints(hl, git, story, tmp_pa
     )
     thirds = [1 / 3, 2 / 3, 1.0, None]
     later = [
-        measured(SEED, Role.EVALUATION, thirds, block=3),
-        measured(SEED, Role.EVALUATION, [None], block=4),
+        measured(SEED, Role.EVALUATION, thirds * 3, block=3),
+        measured(SEED, Role.EVALUATION, [1], block=4),
+        measured(SEED, Role.EVALUATION, [1] * 20, block=5, solver="b" * 16),
+        measured(BETTER, Role.EVALUATION, [1] * 20, block=5, solver="c" * 16),
     ]
     later = [replace(m, time=f"209{i}-01-01T00:00:00Z") for i, m in enumerate(later)]
-    story.ledger.add_measurements(story.seed, later)
-    assert "0.667 ± 0.192 (n=3) eval" in check()
+    story.ledger.add_measurements(story.seed, later[:2])
+    # The most questions speak, not the newest measurement.
+    assert "0.667 ± 0.096 (n=9) eval" in check() and "*" not in check()
+    story.ledger.add_measurements(story.seed, later[2:3])
+    story.ledger.add_measurements(story.head, later[3:])
+    starred = check()
+    assert "1.000 ± 0.000 (n=20) eval*" in starred and "not comparable" in starred.splitlines()[-1]
     check("--oneline", "-n", "3", "HEAD~1", "HEAD")
     git("rm", "-q", "harness.py", cwd=story.root)
     git("commit", "-qm", "Remove it", cwd=story.root)
