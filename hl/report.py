@@ -29,6 +29,8 @@ from hl.types import (
 
 SUCCESSES = 4
 """Most successful cases a report carries (ours)."""
+HISTORY = 24
+"""Most earlier edits that the text names; a report carries all (ours)."""
 CHARS_PER_TOKEN = 3.5
 """For fitting text to a token budget without a tokenizer (ours: English and code lie near 3.5 to 4)."""
 SOLVED = 0.999
@@ -270,14 +272,20 @@ def _render_head(report: Report) -> str:
     if report.zero_call_share > 0:
         lines.append(f"{report.zero_call_share:.0%} of the attempts never asked the model.")
     if report.history:
-        lines += ["", "## Earlier edits of this chain", ""]
-        lines += [_render_history(h) for h in report.history[-24:]]
+        shown = report.history[-HISTORY:]
+        left = "" if len(shown) == len(report.history) else f", the last {HISTORY} of {len(report.history)}"
+        lines += ["", f"## Earlier edits of this chain{left}", ""]
+        lines += [_render_history(h) for h in shown]
     return "\n".join(lines) + "\n"
 
 
 def _render_history(entry: HistoryEntry) -> str:
     verdict = "accepted" if entry.accepted else "rejected"
-    gain = "" if entry.gain is None else f", gain {entry.gain:+.3f}"
+    gain = ""
+    if entry.gain is not None:
+        gain = f", gain {entry.gain:+.3f}" + (
+            " confirmed" if entry.confirmed else " on the choosing questions"
+        )
     detail = ""
     if entry.classes:
         detail = f"; failures on {entry.n} other questions: {_counts(entry.classes)}"

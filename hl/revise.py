@@ -198,9 +198,14 @@ async def revise(
 
 
 def chain_state(workspace: Workspace, run: Run) -> ChainState:
-    """What the run has done so far, as the ledger tells it."""
+    """What the run has done so far, as the ledger tells it.
+
+    A number may be missing between those of the run: of a round that somebody else made and that was not fetched.
+    """
     state = ChainState()
-    for number in range(run.first_round, workspace.ledger.next_round(run.lineage)):
+    for _, number, _ in workspace.ledger.round_refs(run.lineage):
+        if number < run.first_round:
+            continue
         record = workspace.ledger.round(run.lineage, number)
         took = record.verdict.decision is Decision.ACCEPTED
         chosen = record.winner.scoring if record.winner is not None else None

@@ -76,6 +76,8 @@ class RoundSettings:
     """Repair turns after an edit that does not apply (ours)."""
     show_gold: bool = True
     """Whether the report shows gold answers of feedback questions."""
+    trials: int = 1
+    """Attempts per scoring and confirmation question; of feedback questions one run is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +152,8 @@ async def run_round(
     scoring_block = rooms.sets.scoring.block(index, settings.scoring)
 
     # 2 measure
-    works = [Work(parent.harness, feedback_block), Work(parent.harness, scoring_block)]
+    trials = settings.trials
+    works = [Work(parent.harness, feedback_block), Work(parent.harness, scoring_block, trials=trials)]
     (feedback, feedback_runs), (scoring, scoring_runs) = await _score(
         evaluator, works, number, "measure", on_event
     )
@@ -161,7 +164,7 @@ async def run_round(
     # 3 propose, 4 apply
     context = ProposalContext(rooms.task, parent.harness, report, number, seed=index)
     on_event(Event("stage", number, "propose", total=settings.proposals))
-    proposals = await _propose(context, rooms, dict(known or {}))
+    proposals = await _propose(context, rooms, known or {})
 
     # 5 execute: smoke first, then the scoring block
     on_event(Event("stage", number, "smoke", total=sum(p.outcome is Outcome.SCORED for p in proposals)))
@@ -169,7 +172,7 @@ async def run_round(
     for proposal in proposals:
         on_event(Event("proposal", number, "smoke", proposal=proposal))
     runnable = [p for p in proposals if p.outcome is Outcome.SCORED and p.candidate is not None]
-    works = [Work(p.candidate, scoring_block) for p in runnable if p.candidate is not None]
+    works = [Work(p.candidate, scoring_block, trials=trials) for p in runnable if p.candidate is not None]
     scored = await _score(evaluator, works, number, "score", on_event)
     by_index = {p.index: result for p, result in zip(runnable, scored, strict=True)}
     candidates = tuple(
@@ -188,9 +191,8 @@ async def run_round(
         winner = proposals[selection.winner].candidate
         assert winner is not None  # only scored candidates win
         block = rooms.sets.confirmation.block(index, settings.confirmation)
-        measured = await _score(
-            evaluator, [Work(parent.harness, block), Work(winner, block)], number, "confirm", on_event
-        )
+        works = [Work(parent.harness, block, trials=trials), Work(winner, block, trials=trials)]
+        measured = await _score(evaluator, works, number, "confirm", on_event)
         confirmation = tuple(m for m, _ in measured)
     # A confirmation of which every attempt was lost confirms nothing.
     measured = len(confirmation) == 2 and all(m.score.n for m in confirmation)
@@ -214,6 +216,7 @@ async def run_round(
             "proposals": str(settings.proposals),
             "feedback": str(len(feedback_block.questions)),
             "scoring": str(len(scoring_block.questions)),
+            "trials": str(trials),
             "block": str(index),
         },
     )
@@ -232,37 +235,52 @@ async def _score(
     return await evaluator.score(works, tell)
 
 
-async def _propose(context: ProposalContext, rooms: Rooms, known: dict[str, str]) -> list[Proposal]:
+async def _propose(context: ProposalContext, rooms: Rooms, known: Mapping[str, str]) -> list[Proposal]:
     """K proposals, each applied or given its outcome, in index order so that repeats are judged alike every time."""
     count = rooms.settings.proposals
-    replies = await asyncio.gather(*(_ask(context, rooms, i, count) for i in range(count)))
-    proposals: list[Proposal] = []
-    for index, reply in enumerate(replies):
-        proposal = _apply(context, rooms, reply, index, known)
-        for _ in range(rooms.settings.repair):
-            if proposal.outcome not in REPAIRABLE:
-                break
-            again = await rooms.proposer.repair(context, proposal.reply, proposal.detail)
-            if again is proposal.reply or again.error:
-                break
-            # What the earlier turns cost belongs to the proposal too.
-            again = replace(
-                again,
-                earlier=(*proposal.reply.earlier, proposal.reply.text),
-                prompt_tokens=again.prompt_tokens + proposal.reply.prompt_tokens,
-                completion_tokens=again.completion_tokens + proposal.reply.completion_tokens,
-                cost=again.cost + proposal.reply.cost,
-                seconds=again.seconds + proposal.reply.seconds,
-            )
-            proposal = _apply(context, rooms, again, index, known)
-        if proposal.outcome is Outcome.SCORED and proposal.candidate is not None:
-            known[program_digest(proposal.candidate)] = proposal.candidate.digest
-        proposals.append(proposal)
+    replies = list(await asyncio.gather(*(_ask(context, rooms, i, count) for i in range(count))))
+    for _ in range(rooms.settings.repair):
+        broken = [p for p in _judge(context, rooms, replies, known) if p.outcome in REPAIRABLE]
+        repaired = await asyncio.gather(*(_repair(context, rooms, p) for p in broken))
+        for proposal, reply in zip(broken, repaired, strict=True):
+            replies[proposal.index] = reply
+    proposals = _judge(context, rooms, replies, known)
     if proposals and all(p.outcome is Outcome.LOST for p in proposals):
         raise EngineError(
             f"The proposer {rooms.proposer.name} failed: {proposals[0].detail}", hint="hl doctor"
         )
     return proposals
+
+
+def _judge(
+    context: ProposalContext, rooms: Rooms, replies: Sequence[Reply], known: Mapping[str, str]
+) -> list[Proposal]:
+    """Apply every reply; a program that an earlier one made already is a duplicate."""
+    seen = dict(known)
+    proposals: list[Proposal] = []
+    for index, reply in enumerate(replies):
+        proposal = _apply(context, rooms, reply, index, seen)
+        if proposal.outcome is Outcome.SCORED and proposal.candidate is not None:
+            seen[program_digest(proposal.candidate)] = proposal.candidate.digest
+        proposals.append(proposal)
+    return proposals
+
+
+async def _repair(context: ProposalContext, rooms: Rooms, proposal: Proposal) -> Reply:
+    """The reply after a repair turn, or as it was where the proposer cannot repair or failed."""
+    before = proposal.reply
+    again = await rooms.proposer.repair(context, proposal.index, before, proposal.detail)
+    if again is before or again.error:
+        return before
+    # What the earlier turns cost belongs to the proposal too.
+    return replace(
+        again,
+        earlier=(*before.earlier, before.text),
+        prompt_tokens=again.prompt_tokens + before.prompt_tokens,
+        completion_tokens=again.completion_tokens + before.completion_tokens,
+        cost=again.cost + before.cost,
+        seconds=again.seconds + before.seconds,
+    )
 
 
 async def _ask(context: ProposalContext, rooms: Rooms, index: int, count: int) -> Reply:
@@ -320,8 +338,8 @@ class Book(Protocol):
         """Highest round number ever used + 1."""
         ...
 
-    def history(self) -> tuple[HistoryEntry, ...]:
-        """Earlier edits of the chain that ends at the head, oldest first."""
+    def history(self, solver: str) -> tuple[HistoryEntry, ...]:
+        """Earlier edits of the chain that ends at the head and met this solver, oldest first."""
         ...
 
     def known_programs(self, solver: str) -> Mapping[str, str]:
@@ -389,7 +407,7 @@ async def run_chain(
             book.head(),
             book.next_round(),
             rooms,
-            history=book.history(),
+            history=book.history(rooms.evaluator.identity),
             known=book.known_programs(rooms.evaluator.identity),
             on_event=on_event,
         )
@@ -425,9 +443,9 @@ def head_mean(
         confirmation: Parent then winner on the confirmation block, or nothing.
         accepted: Whether the winner became the head.
     """
-    if not accepted:
-        return parent.score.mean
-    measured = confirmation[1] if len(confirmation) == 2 else winner
+    on_scoring = winner if accepted else parent
+    fresh = confirmation[accepted] if len(confirmation) == 2 else None
+    measured = fresh if fresh is not None and fresh.score.n else on_scoring
     return measured.score.mean if measured is not None else 0.0
 
 
@@ -438,7 +456,7 @@ def planned_attempts(settings: RoundSettings, rounds: int, sets: QuestionSets) -
         return min(wanted, len(sets.of(role).questions))
 
     a_round = size(Role.FEEDBACK, settings.feedback)
-    a_round += size(Role.SCORING, settings.scoring) * (1 + settings.proposals)
+    a_round += size(Role.SCORING, settings.scoring) * settings.trials * (1 + settings.proposals)
     if settings.confirm:
-        a_round += 2 * size(Role.CONFIRMATION, settings.confirmation)
-    return rounds * a_round + 2 * len(sets.evaluation.questions)
+        a_round += 2 * size(Role.CONFIRMATION, settings.confirmation) * settings.trials
+    return rounds * a_round + 2 * len(sets.evaluation.questions) * settings.trials

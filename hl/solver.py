@@ -51,6 +51,8 @@ class Meter:
         self._started = time.monotonic()
         self.cached = 0
         """Replies answered from the cache."""
+        self.stopped = False
+        """Whether a limit has ended the run."""
 
     def add(self, reply: ChatReply) -> None:
         """Count one reply that the engine gave."""
@@ -61,12 +63,15 @@ class Meter:
         """Everything so far, seconds included, with what earlier parts of the same run had spent."""
         return self._before + self._now + Cost(seconds=time.monotonic() - self._started)
 
-    def exceeded(self) -> str:
-        """Which limit is reached, as `1,000 of 1,000 calls`; empty while there is room."""
+    def exceeded(self, in_flight: int = 0) -> str:
+        """Which limit is reached, as `1,000 of 1,000 calls`; empty while there is room.
+
+        Tokens, money and seconds of calls under way are not known: those limits are passed by as much.
+        """
         cost, limits = self.cost, self.limits
         tokens = cost.prompt_tokens + cost.completion_tokens
         for used, limit, unit in (
-            (cost.calls, limits.calls, "calls"),
+            (cost.calls + in_flight, limits.calls, "calls"),
             (tokens, limits.tokens, "tokens"),
             (cost.seconds, limits.seconds, "seconds"),
             (cost.money, limits.money, "of the cost limit"),
@@ -75,13 +80,17 @@ class Meter:
                 return f"{used:,.6g} of {limit:,.6g} {unit}"
         return ""
 
-    def check(self) -> None:
+    def check(self, in_flight: int = 0) -> None:
         """Refuse to go on over a limit.
+
+        Args:
+            in_flight: Calls that are made, but not yet counted.
 
         Raises:
             StoppedEarly: A limit is reached.
         """
-        if reason := self.exceeded():
+        if reason := self.exceeded(in_flight):
+            self.stopped = True
             raise StoppedEarly(
                 f"The run's budget is used up: {reason}.", hint="hl revise --continue, with a higher limit"
             )
@@ -94,7 +103,7 @@ class MeteredEngine:
         self._engine = engine
         self._cache = cache
         self._meter = meter
-        self._flying: dict[str, asyncio.Future[ChatReply]] = {}
+        self._flying: dict[str, _Call] = {}
         self.name = engine.name
         self.digest = engine.digest
         self.concurrency = engine.concurrency
@@ -124,30 +133,50 @@ class MeteredEngine:
         if (stored := self._cache.reply(key)) is not None:
             self._meter.cached += 1
             return stored
-        if (flying := self._flying.get(key)) is not None:
-            return await asyncio.shield(flying)
-        self._meter.check()
-        future: asyncio.Future[ChatReply] = asyncio.get_running_loop().create_future()
-        self._flying[key] = future
+        call = self._flying.get(key)
+        if call is None:
+            self._meter.check(in_flight=len(self._flying))
+            call = _Call(asyncio.ensure_future(self._complete(key, request, occurrence)))
+            self._flying[key] = call
+        call.waiting += 1
+        try:
+            return await asyncio.shield(call.task)
+        except asyncio.CancelledError:
+            # A limit only keeps new calls from being made: what is under way is paid for, and kept.
+            if call.waiting == 1 and not self._meter.stopped:
+                self._forget(key, call.task)  # nobody may join it any more
+                call.task.cancel()
+                await asyncio.gather(call.task, return_exceptions=True)
+            raise
+        finally:
+            call.waiting -= 1
+
+    async def _complete(self, key: str, request: ChatRequest, occurrence: int) -> ChatReply:
         try:
             reply = await self._engine.chat(_with_occurrence(request, occurrence))
             self._meter.add(reply)
             self._cache.put_reply(key, reply)
-            future.set_result(reply)
             return reply
-        except BaseException as error:
-            if not future.done():
-                future.set_exception(
-                    error if isinstance(error, HlError) else HlError(f"The call was given up: {error!r}.")
-                )
-                future.exception()  # retrieved: nobody may be waiting
-            raise
         finally:
+            self._forget(key, asyncio.current_task())
+
+    def _forget(self, key: str, task: "asyncio.Task[Any] | None") -> None:
+        if (call := self._flying.get(key)) is not None and call.task is task:
             del self._flying[key]
 
     async def aclose(self) -> None:
-        """Close the engine behind."""
+        """Close the engine behind; after a limit, once the calls under way are recorded."""
+        await asyncio.gather(*(call.task for call in self._flying.values()), return_exceptions=True)
         await self._engine.aclose()
+
+
+@dataclass(slots=True)
+class _Call:
+    """A call under way."""
+
+    task: "asyncio.Task[ChatReply]"
+    waiting: int = 0
+    """Callers that want its reply."""
 
 
 def _with_occurrence(request: ChatRequest, occurrence: int) -> ChatRequest:

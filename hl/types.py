@@ -440,6 +440,8 @@ class HistoryEntry:
     tool_errors: Mapping[str, int]
     n: int = 0
     """Scoring questions behind the counts."""
+    confirmed: bool = False
+    """Whether the gain was measured on questions that did not choose the winner."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -649,8 +651,11 @@ class Proposer(Protocol):
         """Reply number `index` of `count` for this context; a failed engine gives a Reply with `error` set."""
         ...
 
-    async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
-        """One more try after an edit did not apply; returns the reply unchanged where the proposer cannot repair."""
+    async def repair(self, context: ProposalContext, index: int, reply: Reply, hint: str) -> Reply:
+        """One more try of reply `index` after its edit did not apply.
+
+        Returns the reply unchanged where the proposer cannot repair.
+        """
         ...
 
 

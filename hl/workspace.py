@@ -141,6 +141,7 @@ class Workspace:
             r.confirm,
             r.repair,
             self.config.report.gold,
+            self.config.solver.trials,
         )
 
     def limits(self) -> Limits:
@@ -265,9 +266,9 @@ class LineageBook:
         """Highest round number ever used + 1."""
         return self._ledger.next_round()
 
-    def history(self) -> tuple[HistoryEntry, ...]:
-        """Earlier edits of the chain that ends at the head."""
-        return self._ledger.history("HEAD")
+    def history(self, solver: str) -> tuple[HistoryEntry, ...]:
+        """Earlier edits, with this solver, of the chain that ends at the head."""
+        return self._ledger.history(solver)
 
     def known_programs(self, solver: str) -> Mapping[str, str]:
         """Programs that the chain has tried with this solver."""

@@ -184,6 +184,18 @@ def test_the_text_fits_its_budget_whatever_the_cases_hold(cases: list[Case], bud
     assert estimate_tokens(render_report(report, max_tokens=budget)) <= budget
 
 
+def test_earlier_edits_say_what_their_gain_is_worth_and_how_many_were_left_out() -> None:
+    history = tuple(
+        HistoryEntry(i, f"Idea {i}", Outcome.SCORED, True, 0.25, {}, {}, 16, confirmed=i == 29)
+        for i in range(30)
+    )
+    report = Report(TASK, "h", Score(0.5, 0.1, 8), {"ok": 8}, {}, {}, (), (), 1, 1, 1, 0, history)
+    text = render_report(report, max_tokens=4000)
+    assert "the last 24 of 30" in text and "Idea 5" not in text
+    assert "gain +0.250 confirmed): Idea 29" in text
+    assert "gain +0.250 on the choosing questions): Idea 28" in text
+
+
 def test_the_head_of_a_report_stays_when_cases_are_dropped() -> None:
     cases = tuple(Case("long " * 2000, "a", "g", 0.0, FailureClass.WRONG, "", ()) for _ in range(20))
     entry = HistoryEntry(1, "Run the code", Outcome.SCORED, False, None, {"empty": 9}, {"NameError": 9}, 16)

@@ -172,6 +172,73 @@ def test_a_run_limit_stops_new_calls_but_not_recorded_ones() -> None:
     assert asyncio.run(desk.session().call("chat", chat("first"))).value == "reply 1"
 
 
+class Gate:
+    """An engine whose replies come when told."""
+
+    name, digest, concurrency = "gate", "0" * 64, 8
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.open = asyncio.Event()
+        self.cancelled = 0
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.asked.append(request.messages[-1].content)
+        try:
+            await self.open.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return ChatReply("done", "stop", 1, 1, 0.1)
+
+    async def aclose(self) -> None:
+        pass
+
+
+def ask(text: str) -> ChatRequest:
+    return ChatRequest((Message("user", text),), 8, 0.0)
+
+
+def test_calls_in_flight_count_against_the_limit_and_are_kept_when_it_stops_the_run() -> None:
+    async def run() -> None:
+        gate, cache = Gate(), Cache(None)
+        engine = MeteredEngine(gate, cache, Meter(RunLimits(calls=3)))
+        first = [asyncio.ensure_future(engine.chat(ask(str(i)))) for i in range(3)]
+        await asyncio.sleep(0)
+        with pytest.raises(StoppedEarly, match="3 of 3 calls"):
+            await engine.chat(ask("one too many"))
+        for task in first:  # what a stopped run does with its attempts
+            task.cancel()
+        await asyncio.gather(*first, return_exceptions=True)
+        gate.open.set()
+        await engine.aclose()
+        assert (len(gate.asked), gate.cancelled) == (3, 0)
+        again = MeteredEngine(gate, cache, Meter(RunLimits(calls=0)))
+        assert [(await again.chat(ask(str(i)))).text for i in range(3)] == ["done"] * 3
+
+    asyncio.run(run())
+
+
+def test_a_call_that_nobody_wants_any_more_is_given_up() -> None:
+    async def run() -> None:
+        gate = Gate()
+        engine = MeteredEngine(gate, Cache(None), Meter())
+        one, two = (asyncio.ensure_future(engine.chat(ask("same"))) for _ in range(2))
+        await asyncio.sleep(0)
+        one.cancel()
+        await asyncio.gather(one, return_exceptions=True)
+        assert gate.cancelled == 0  # the other caller still waits for it
+        two.cancel()
+        late = asyncio.ensure_future(engine.chat(ask("same")))
+        await asyncio.gather(two, return_exceptions=True)
+        assert (gate.asked, gate.cancelled) == (["same", "same"], 1)
+        gate.open.set()
+        assert (await late).text == "done"
+        await engine.aclose()
+
+    asyncio.run(run())
+
+
 def test_an_engine_failure_marks_the_attempt_as_not_its_fault() -> None:
     def fail(messages: Sequence[Message], request: ChatRequest) -> str:
         raise EngineError("down")

@@ -1,8 +1,14 @@
-"""`hl fsck`: do rounds, scores and records fit together?"""
+"""`hl fsck`: do rounds, scores, records and question sets fit together?"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from hl.commands.context import JsonOption, invocation, new_app, open_reader
+
+if TYPE_CHECKING:
+    from hl.ledger.fsck import Problem
 
 app = new_app()
 
@@ -11,8 +17,8 @@ app = new_app()
 def fsck(context: typer.Context, json: JsonOption = False) -> None:
     """Check that rounds, scores and records fit together.
 
-    Reads every round, note and record of this repository and changes nothing. Exits 1 if history
-    or scores are damaged; lost detail and what the next command mends are told and exit 0.
+    Reads every round, note, record and question of this repository and changes nothing. Exits 1 if
+    history, scores or questions are damaged; lost detail and what the next command mends are told and exit 0.
     `git fsck` checks the objects below.
 
     \b
@@ -28,6 +34,7 @@ def fsck(context: typer.Context, json: JsonOption = False) -> None:
     reader = open_reader(invocation(context))
     ledger = reader.ledger
     problems = list(ledger.fsck(reader.files, reader.entry, Records(ledger.folder / "records")))
+    problems += _check_questions(ledger.root / "questions")
     serious = sum(p.serious for p in problems)
     if json:
         for p in problems:
@@ -51,3 +58,18 @@ def fsck(context: typer.Context, json: JsonOption = False) -> None:
             else "the ledger is damaged.",
             hint="hl fetch brings what another clone still has",
         )
+
+
+def _check_questions(folder: Path) -> "list[Problem]":
+    """What is wrong with the question sets; nothing where there are none, which `hl status` tells."""
+    from hl.errors import HlError
+    from hl.ledger.fsck import Problem
+    from hl.tasks.questions import load_sets
+
+    if not folder.exists():
+        return []
+    try:
+        load_sets(folder)
+    except HlError as error:
+        return [Problem("questions", error.message, error.hint or "")]
+    return []

@@ -103,6 +103,11 @@ def revise(
             "--continue goes on with the run as it was begun; only limits may change.",
             hint="hl revise --continue",
         )
+    if resume and (rules := [o for o in overrides if o.startswith("round.")]):
+        raise UsageError(
+            f"-c {rules[0]}: --continue goes on with the rules that the run began with.",
+            hint="hl revise --continue, or hl revise --abandon and begin anew",
+        )
     directory = Path.cwd()
     if abandon:
         # Needs neither the configuration nor the journal to be in order: it is the way out of both.
@@ -148,6 +153,7 @@ def revise(
             changed = {k: v for k, v in given.items() if v is not None}
             run = replace(run, options=replace(run.options, **changed))  # pyright: ignore[reportArgumentType]
             both = (*run.options.overrides, *overrides)
+            run = replace(run, options=replace(run.options, overrides=both))
             workspace = Workspace.open(directory, both, profile=run.options.profile or None)
         else:
             options = Options(rounds or 3, **given, overrides=tuple(overrides), profile=profile)  # pyright: ignore[reportArgumentType]

@@ -32,10 +32,13 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
     rounds = len(ledger.round_refs(lineage)) if lineage else 0
     run = Journal(ledger.folder / "run.json").load()
     unfinished = ledger.unfinished()
+    running = ledger.is_locked()
     trusted = is_trusted(ledger.root)
     questions = _questions(reader)
     speaker = speaking(head.measurements) if head else None
-    if not trusted:
+    if running:
+        following = "hl log"
+    elif not trusted:
         following = "hl config trust"
     elif head is None:
         following = "git add . && git commit"
@@ -64,7 +67,8 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
                 "dirty": dirty,
                 "rounds": rounds,
                 "questions": questions,
-                "interrupted": interrupted,
+                "running": running,
+                "interrupted": None if running else interrupted,
                 "unfinished": unfinished,
                 "trusted": trusted,
                 "next": following,
@@ -91,10 +95,12 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
     if interrupted is not None:
         rows.append(
             (
-                "interrupted",
+                "running" if running else "interrupted",
                 f"a run of {interrupted['rounds']} rounds on {interrupted['lineage']}, {interrupted['done']} done",
             )
         )
+    elif running:
+        rows.append(("running", "another hl works here"))
     elif unfinished:
         rows.append(("interrupted", "a round was being recorded"))
     if not trusted:

@@ -13,13 +13,14 @@ RAN = frozenset({Outcome.SCORED, Outcome.IMPORT, Outcome.CRASH, Outcome.TIMEOUT}
 """Outcomes of candidates that were run: an equal program would do the same."""
 
 
-def history(ledger: "Ledger", commit: str) -> tuple[HistoryEntry, ...]:
+def history(ledger: "Ledger", commit: str, solver: str) -> tuple[HistoryEntry, ...]:
     """The proposals of every round whose parent is the commit or an ancestor of it, oldest round first.
 
-    A round that was accepted and then undone by a reset counts as not accepted.
+    A round that was accepted and then undone by a reset counts as not accepted. Rounds of another solver or other rules
+    are left out: what failed there may work here.
     """
     line = _line(ledger, commit)
-    rounds = [r for r in ledger.rounds() if r.parent in line]
+    rounds = [r for r in ledger.rounds() if r.parent in line and r.scoring.solver == solver]
     rounds.sort(key=lambda r: (r.time, r.number))
     return tuple(_entry(r, p, line) for r in rounds for p in r.proposals)
 
@@ -52,6 +53,7 @@ def _line(ledger: "Ledger", commit: str) -> set[str]:
 def _entry(record: RoundRecord, p: ProposalRecord, line: set[str]) -> HistoryEntry:
     is_winner = p.index == record.verdict.winner
     gain: float | None = None
+    confirmed = is_winner and record.verdict.confirmed is not None
     if is_winner and record.verdict.confirmed is not None:
         gain = record.verdict.confirmed.mean
     elif p.scoring is not None:
@@ -65,6 +67,7 @@ def _entry(record: RoundRecord, p: ProposalRecord, line: set[str]) -> HistoryEnt
         classes=dict(p.scoring.classes) if p.scoring else {},
         tool_errors=dict(p.scoring.tool_errors) if p.scoring else {},
         n=p.scoring.score.n if p.scoring else 0,
+        confirmed=confirmed,
     )
 
 

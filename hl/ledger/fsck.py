@@ -104,7 +104,7 @@ def _check_candidates(
 
 def _score_of(record: RoundRecord, p: ProposalRecord) -> str | None:
     """What the trailer of a proposal's commit must say."""
-    if p is record.accepted and len(record.confirmation) == 2:
+    if p is record.accepted and len(record.confirmation) == 2 and record.confirmation[1].score.n:
         return render_score(record.confirmation[1].score, "confirmation")
     return render_score(p.scoring.score, "scoring") if p.scoring is not None else None
 

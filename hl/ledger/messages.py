@@ -44,7 +44,7 @@ def candidate_message(round: Round, candidate: Candidate) -> str:
     accepted = is_accepted(round, p.index)
     subject = clean_line(p.summary) or f"Candidate {p.index} of round {round.number}"
     trailers = [f"HL-Round: {render_candidate(round.lineage, round.number, p.index)}"]
-    if accepted and len(round.confirmation) == 2:
+    if accepted and len(round.confirmation) == 2 and round.confirmation[1].score.n:
         trailers.append(f"HL-Score: {render_score(round.confirmation[1].score, 'confirmation')}")
     elif candidate.scoring is not None:
         trailers.append(f"HL-Score: {render_score(candidate.scoring.score, 'scoring')}")

@@ -162,9 +162,15 @@ class Ledger:
         Raises:
             LockedError: Another hl holds it; its process number is in the message.
         """
-        from hl.ledger.locks import hold
+        from hl.ledger.locks import LOOK_S, hold
 
-        return hold(self.folder / "lock")
+        return hold(self.folder / "lock", wait_s=LOOK_S)
+
+    def is_locked(self) -> bool:
+        """Whether a run of another hl is under way."""
+        from hl.ledger.locks import is_held
+
+        return is_held(self.folder / "lock")
 
     def write_lock(self) -> AbstractContextManager[None]:
         """The lock of one short write; waits for its turn."""
@@ -298,11 +304,16 @@ class Ledger:
         with self.git.batch() as batch:
             yield from read_rounds(batch, [commit for _, _, commit in self.round_refs(lineage)])
 
-    def history(self, rev: str = "HEAD") -> tuple[HistoryEntry, ...]:
-        """Earlier edits of the chain that ends at a revision, rejected ones on it included, oldest first."""
+    def history(self, solver: str, rev: str = "HEAD") -> tuple[HistoryEntry, ...]:
+        """Earlier edits of the chain that ends at a revision, rejected ones on it included, oldest first.
+
+        Args:
+            solver: `Measurement.solver`; rounds of others are left out.
+            rev: Where the chain ends.
+        """
         from hl.ledger.chain import history
 
-        return history(self, self.resolve(rev))
+        return history(self, self.resolve(rev), solver)
 
     def known_programs(self, solver: str, rev: str = "HEAD") -> Mapping[str, str]:
         """Program digest -> harness digest of every candidate of a revision's chain that met this solver.

@@ -50,12 +50,12 @@ class LlmProposer:
         """Reply number `index` of `count`."""
         return await self._ask(self._messages(context), _seed(context, index))
 
-    async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
+    async def repair(self, context: ProposalContext, index: int, reply: Reply, hint: str) -> Reply:
         """One more try, with the failed reply and the hint in view."""
         messages = render_repair(
             self._messages(context), reply.text, hint, max_tokens=self._room, count=self._count
         )
-        return await self._ask(messages, _seed(context, 0))
+        return await self._ask(messages, _seed(context, index))
 
     def _messages(self, context: ProposalContext) -> tuple[Message, ...]:
         return render_messages(

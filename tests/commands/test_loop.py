@@ -171,12 +171,26 @@ def test_a_limit_stops_and_continue_goes_on_without_repeating_a_call(hl: Run, tm
     assert hl("revise", "--rounds", "2", cwd=agent).code == 4  # a run is waiting
     again = hl("revise", "--continue", cwd=agent)
     assert again.code == 3  # the same limit still holds
+    rules = hl("-c", "round.proposals=1", "revise", "--continue", cwd=agent)
+    assert rules.code == 2 and "round.proposals=1" in rules.err
+    # What is said once to a continued run holds for the next continuation too.
+    assert hl("-c", "solver.retries=1", "revise", "--continue", cwd=agent).code == 3
+    journal = json.loads((agent / ".git" / "hl" / "run.json").read_text())
+    assert journal["options"]["overrides"] == ["solver.retries=1"]
     done = hl("revise", "--continue", "--max-calls", "5000", cwd=agent)
     assert done.code == 0, done.err
     assert story(hl, agent) == story(hl, whole)
     for log in ("solver.log", "proposer.log"):
         assert calls(tmp_path / "parts" / "kit", log) == calls(tmp_path / "whole" / "kit", log)
     assert limit <= calls(tmp_path / "parts" / "kit")
+
+
+def test_fsck_finds_changed_questions(hl: Run, tmp_path: Path) -> None:
+    agent = init(hl, tmp_path)
+    path = agent / "questions" / "evaluation.jsonl"
+    path.write_text(path.read_text().replace('"answer":"', '"answer":"1', 1))
+    done = hl("fsck", cwd=agent)
+    assert done.code == 1 and "damaged questions" in done.out and "evaluation.jsonl" in done.out
 
 
 @pytest.mark.slow

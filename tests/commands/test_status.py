@@ -56,6 +56,16 @@ def test_an_interrupted_run(hl: Run, story: Story) -> None:
     )
 
 
+def test_a_run_under_way_is_not_called_interrupted(hl: Run, story: Story) -> None:
+    Journal(story.ledger.folder / "run.json").save(Journalled("main", story.seed, 2, Options(rounds=5)))
+    with story.ledger.lock():
+        found = rows(hl("status", cwd=story.root).out)
+        line = json.loads(hl("status", "--json", cwd=story.root).out)
+    assert found["running"] == "a run of 5 rounds on main, 1 done" and found["next"] == "hl log"
+    assert line["running"] is True and line["interrupted"] is None
+    assert "interrupted" in rows(hl("status", cwd=story.root).out)
+
+
 def test_questions_are_counted(hl: Run, story: Story) -> None:
     (story.root / "questions").mkdir()
     (story.root / "questions" / "scoring.jsonl").write_text("{}\n{}\n\n")

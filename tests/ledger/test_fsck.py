@@ -69,7 +69,7 @@ def test_a_changed_round_is_found(
     assert any(expected in m for m in messages(ledger, serious=True)), messages(ledger)
     # Reading goes on around it.
     assert len(list(ledger.log(files=FILES, entry=ENTRY, losers=True))) >= 2
-    ledger.history()
+    ledger.history(kit.SOLVER)
 
 
 def test_candidates_missing_from_the_parents(ledger: Ledger) -> None:

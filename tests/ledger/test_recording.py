@@ -313,19 +313,21 @@ def test_history_tells_of_every_edit_up_to_the_commit(ledger: Ledger) -> None:
     play(ledger, 1, accept=False, word="a", summary="First idea")
     play(ledger, 2, word="b", summary="Second idea")
     play(ledger, 3, accept=False, word="c", summary="Third idea")
-    entries = ledger.history()
+    entries = ledger.history(kit.SOLVER)
     assert [e.round for e in entries] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     first, second = entries[0], entries[3]
     # Not accepted: the selection gain. Accepted: the confirmed one.
     assert (first.summary, first.accepted, first.gain, first.n) == ("First idea", False, 0.5, 4)
+    assert [e.confirmed for e in entries[:4]] == [False, False, False, True]
     assert (second.summary, second.accepted, second.gain) == ("Second idea", True, 0.25)
     assert first.classes == {"wrong": 1}
     failed = entries[2]
     assert (failed.outcome, failed.gain, failed.classes, failed.n) == (Outcome.NOT_FOUND, None, {}, 0)
     # Seen from the seed, round 3 has not happened; round 2 was made from it, but is not part of it.
-    assert [(e.round, e.accepted) for e in ledger.history(str(seed))] == [
+    assert [(e.round, e.accepted) for e in ledger.history(kit.SOLVER, str(seed))] == [
         (n, False) for n in (1, 1, 1, 2, 2, 2)
     ]
+    assert ledger.history("another solver") == ()
 
 
 def test_known_programs_are_those_that_ran(ledger: Ledger) -> None:

@@ -296,7 +296,7 @@ def test_a_proposer_serves_one_context_after_another() -> None:
         proposer = CatalogProposer()
         one = await proposer.propose(context(seed("minimal")), 0, 1)
         two = await proposer.propose(context(seed("interpreter"), FRUITFUL), 0, 1)
-        again = await proposer.repair(context(seed("interpreter")), two, "hint")
+        again = await proposer.repair(context(seed("interpreter")), 0, two, "hint")
         assert again is two
         return one.text, two.text
 

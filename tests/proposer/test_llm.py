@@ -82,6 +82,6 @@ def test_a_repair_continues_the_conversation() -> None:
     async def go() -> Reply:
         proposer = LlmProposer(ScriptedEngine(function=talk))
         first = await proposer.propose(HERE, 0, 1)
-        return await proposer.repair(HERE, first, "block 1: SEARCH is not there")
+        return await proposer.repair(HERE, 0, first, "block 1: SEARCH is not there")
 
     assert asyncio.run(go()).text == "second"

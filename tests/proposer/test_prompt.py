@@ -40,7 +40,7 @@ def test_everything_that_matters_is_there() -> None:
         seed("minimal").text("harness.py"),
         "What is 2 + 2?",
         "NameError 3",
-        "rejected (scored, gain +0.000): voting: several tries",
+        "rejected (scored, gain +0.000 on the choosing questions): voting: several tries",
         "<<<<<<< SEARCH",
         "model.python(code, timeout_s=5)",
         "than harness.py",

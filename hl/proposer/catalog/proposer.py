@@ -43,7 +43,7 @@ class CatalogProposer:
                 self._context = context
             return self._replies
 
-    async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
+    async def repair(self, context: ProposalContext, index: int, reply: Reply, hint: str) -> Reply:
         """The reply unchanged: the catalog proposes only what applies."""
         return reply
 
