@@ -33,8 +33,8 @@ ARITHMETIC: tuple[Demonstration, ...] = (
     ("Work out 7.5 - 2.25 - 1.", "print(7.5 - 2.25 - 1)"),
     ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
 )
-"""The set of the seed `interpreter`. A small model copies most from the last one, so the sets end differently: with
-this one SmolLM2-135M scored 1.00 on chain_sum and 0.29 on count_bits, with TEXTS 0.13 and 1.00 (n = 24)."""
+"""The set of the seed `interpreter`. A small model copies most from the last one, so the sets end differently: this one
+in sums, TEXTS in texts."""
 LOOPS: tuple[Demonstration, ...] = (
     ("What is 81 - 46 + 3?", "print(81 - 46 + 3)"),
     ("Add up the squares of the numbers from 1 to 30.", "print(sum(n ** 2 for n in range(1, 31)))"),

@@ -89,7 +89,7 @@ def summarise(revision: Revision) -> str:
     summary = f"{head}: {'; '.join(step.words for step in revision)}"
     if len(summary) <= SUMMARY_CHARS:
         return summary
-    return f"{head}:" if len(head) < SUMMARY_CHARS else head[:SUMMARY_CHARS]
+    return head[:SUMMARY_CHARS]
 
 
 def _result(context: ProposalContext, reply: str) -> str:
