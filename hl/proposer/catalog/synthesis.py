@@ -28,8 +28,6 @@ BUDGETS = ((20_000, 20_000), (15_000, 150_000), (8_000, 0))
 """Applications tried per level: of operations on one value, and on two. Together a few seconds at most."""
 MARGIN_BITS = 4.0
 """Evidence beyond the cost of the search."""
-_SEPARATOR = re.compile(r"(?<=\d)(?:\s+[^\s\d]{1,2}\s+|[^\w.\-]{1,3})(?=-?\d)")
-"""What stands between two numbers of a gold answer."""
 _WHOLE = (ast.Name, ast.Constant, ast.Call, ast.Subscript, ast.List, ast.ListComp, ast.Attribute)
 """Expressions that hold together by themselves."""
 IDEAS = 3
