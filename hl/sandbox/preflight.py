@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, cast
 
 from hl.errors import SandboxError
+from hl.sandbox.bwrap import ENVIRONMENT
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +77,11 @@ _PROBES = (
     ("load kernel programs", "bpf(BPF_PROG_LOAD)", "call(321, 5, b'x' * 128, 128)"),
     ("use io_uring", "io_uring_setup", "call(425, 1, bytes(120))"),
     ("raise a limit", "setrlimit(RLIMIT_NOFILE)", "resource.setrlimit(resource.RLIMIT_NOFILE, (4096, 4096))"),
-    ("see the environment", "a variable of hl's environment", "os.environ[VARIABLE]"),
+    (
+        "see the environment",
+        "a variable of hl's environment",
+        "next(name for name in VARIABLES if name in os.environ)",
+    ),
 )
 
 _PROGRAM = """
@@ -109,12 +114,13 @@ async def run_probes(python: Callable[..., Awaitable[Ran]]) -> tuple[Probe, ...]
     Raises:
         SandboxError: The child did not report: the sandbox does not even run honest code.
     """
-    variable = next(iter(name for name in os.environ if name not in ("LANG", "HOME")), "PATH")
+    # Names that the sandbox sets for itself prove nothing: bwrap sets PWD, and libc's locale LC_CTYPE.
+    own = {*ENVIRONMENT, "PWD", "LC_CTYPE"}
     constants = {
         "PROBES": [source for _, _, source in _PROBES],
         "OWN_FILE": str(Path(__file__).resolve()),
         "CWD": str(Path.cwd()),
-        "VARIABLE": variable,
+        "VARIABLES": sorted(name for name in os.environ if name not in own),
     }
     program = "".join(f"{name} = {value!r}\n" for name, value in constants.items()) + _PROGRAM
     result = await python(program, timeout_s=20)
