@@ -102,6 +102,8 @@ def create(
     overrides: Sequence[str] = (),
     profile: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    generated: Generated | None = None,
+    branch: str = "main",
 ) -> Created:
     """Make the repository.
 
@@ -112,6 +114,8 @@ def create(
         overrides: `key=value` texts; they are written to hl.toml.
         profile: A named set of values; written to hl.toml too.
         on_progress: Told (questions made, questions wanted).
+        generated: Question sets that were made before, as a benchmark does for all its repositories of a task.
+        branch: First branch of a new repository.
 
     Raises:
         UsageError: Task, seed or configuration is wrong.
@@ -126,7 +130,8 @@ def create(
     harness = load_seed(seed)
     task = open_task(task_name)
     sizes, rounds = pool_sizes(config, task)
-    generated = task.generate(sizes, on_progress)
+    if generated is None:
+        generated = task.generate(sizes, on_progress)
     values = _values(config, harness)
 
     from hl.config.edit import write_values
@@ -134,7 +139,7 @@ def create(
     from hl.tasks.questions import write_sets
 
     directory.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.create(directory)
+    ledger = Ledger.create(directory, branch=branch)
     write_sets(directory / QUESTIONS, generated, task.spec, task.identity_family)
     for name, text in harness.files:
         (directory / name).write_text(text, encoding="utf-8", newline="")
