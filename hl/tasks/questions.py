@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from hl.errors import HlError, RepositoryError
 from hl.tasks.base import Generated
+from hl.tasks.formats import canonical_text
 from hl.tasks.identity import question_id
 from hl.types import Gold, Question, QuestionSet, QuestionSets, Role, TaskSpec
 
@@ -206,11 +207,12 @@ def _parse_set(path: Path, role: Role, text: str, family: str, seen: dict[str, s
                 or not isinstance(entry, dict)
             ):
                 raise TypeError("a field has the wrong type")
+            canonical = canonical_text(question, cast("dict[str, Any]", entry))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RepositoryError(
                 f"{where} is not a question: {_why(error)}", hint="git checkout -- questions"
             ) from None
-        if question_id(family, question) != key:
+        if question_id(family, canonical) != key:
             raise RepositoryError(
                 f"{where} was changed: its id {key!r} is not that of its text",
                 hint="git checkout -- questions",
