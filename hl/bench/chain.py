@@ -1,4 +1,4 @@
-"""The protocol of a chain: rounds from the seed on, with every candidate and every head measured on the evaluation set."""
+"""The protocol of a chain: rounds from the seed on, every candidate and every head measured on the evaluation set."""
 
 from hl.bench.plan import CellPlan, Settings
 from hl.bench.rows import HEAD, SEED, Row, sample

@@ -56,7 +56,9 @@ def curve(rows: Sequence[Row], solver: str, proposer: str) -> Curve | None:
     if not families:
         return None
     rounds = min(len(chain) for chains in families.values() for chain in chains)
-    mean = tuple(_mean_point([[chain[n] for chain in chains] for chains in families.values()]) for n in range(rounds))
+    mean = tuple(
+        _mean_point([[chain[n] for chain in chains] for chains in families.values()]) for n in range(rounds)
+    )
     total = mean[-1].head - mean[0].head
     first = (mean[1].head - mean[0].head) / total if rounds > 1 and total > 0 else None
     return Curve(mean, len(families), sum(map(len, families.values())), first, spent_on(mine))
@@ -79,7 +81,9 @@ def points(rows: Sequence[Row]) -> tuple[Point, ...]:
                 best_choice, chosen = _score(r.scoring), _score(r.evaluation)
             oracle_so_far = max(oracle_so_far, _score(r.evaluation), key=_order)
         judged = [
-            known.get(r.duplicate_of, 0.0) if r.outcome == Outcome.DUPLICATE.value else _score(r.evaluation, 0.0)
+            known.get(r.duplicate_of, 0.0)
+            if r.outcome == Outcome.DUPLICATE.value
+            else _score(r.evaluation, 0.0)
             for r in proposals
             if r.outcome != Outcome.LOST.value
         ]
@@ -117,7 +121,10 @@ def _mean_point(families: Sequence[Sequence[Point]]) -> Point:
         return math.fsum(math.fsum(map(value, f)) / len(f) for f in families) / len(families)
 
     return Point(
-        mean(lambda p: p.head), mean(lambda p: p.chosen), mean(lambda p: p.oracle), mean(lambda p: p.proposals)
+        mean(lambda p: p.head),
+        mean(lambda p: p.chosen),
+        mean(lambda p: p.oracle),
+        mean(lambda p: p.proposals),
     )
 
 

@@ -178,7 +178,7 @@ def chosen(cell: Cell) -> Vector:
 
 
 def cross_fitted(cell: Cell) -> Vector:
-    """Best on one half of the evaluation questions, taken on the other half, both ways; halves are even and odd places."""
+    """Best on one half of the evaluation questions, taken on the other, both ways; halves are even and odd places."""
     candidates = _valid(cell)
     if not candidates:
         return cell.seed

@@ -24,7 +24,9 @@ STORY = ("command", "started")
 PACKAGES = ("reasoning-gym", "xllamacpp", "openai")
 
 
-def describe(plan: Plan, questions: Mapping[str, Mapping[str, str]], command: str, now: str) -> dict[str, Any]:
+def describe(
+    plan: Plan, questions: Mapping[str, Mapping[str, str]], command: str, now: str
+) -> dict[str, Any]:
     """The manifest of a run.
 
     Args:

@@ -43,9 +43,7 @@ def parse_model(text: str, section: str) -> Model:
     engine, _, rest = spec.partition(":")
     engines = PROPOSER_ENGINES if section == "proposer" else SOLVER_ENGINES
     if engine not in engines:
-        raise UsageError(
-            f"{option}: {engine!r} is not an engine; there are {', '.join(engines)}.", hint=form
-        )
+        raise UsageError(f"{option}: {engine!r} is not an engine; there are {', '.join(engines)}.", hint=form)
     values = {"engine": engine, "model": "", "base_url": "", "path": ""}
     if engine == "scripted" or rest.endswith(".gguf"):
         path = Path(rest)

@@ -16,7 +16,9 @@ from hl.bench.rows import Row
 FORMATS = ("png", "svg")
 
 
-def draw(run: Path, manifest: Mapping[str, Any], rows: Sequence[Row], *, paper: bool = False) -> tuple[str, ...]:
+def draw(
+    run: Path, manifest: Mapping[str, Any], rows: Sequence[Row], *, paper: bool = False
+) -> tuple[str, ...]:
     """Write the pictures that the rows allow into the run's directory.
 
     Args:
@@ -107,7 +109,12 @@ def _curves(rows: Sequence[Row], arms: Sequence[tuple[str, str]], benchmark: str
             axes.axhline(alone[0], color=colour, linewidth=0.8, linestyle="dashdot", label=label)
     for n, drawn in enumerate(c for c in CURVES if c.benchmark == benchmark):
         style = {"color": str(0.35 + 0.3 * (n % 2)), "marker": "x"}
-        axes.plot(range(len(drawn.values)), drawn.values, label=f"paper: {drawn.proposer} ({drawn.measure})", **style)
+        axes.plot(
+            range(len(drawn.values)),
+            drawn.values,
+            label=f"paper: {drawn.proposer} ({drawn.measure})",
+            **style,
+        )
     axes.set_xlabel("round")
     axes.set_ylabel("evaluation score")
     axes.set_ylim(bottom=0.0)

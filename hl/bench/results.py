@@ -1,6 +1,6 @@
 """A run's rows -> its `table.md` and pictures; and runs read back for `hl bench show`."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 from hl.bench import manifest as manifests
 from hl.bench.plots import draw
 from hl.bench.rows import Row, load_rows
-from hl.bench.tables import Table, all_tables, markdown, models_of, paper_tables
+from hl.bench.tables import Table, all_tables, markdown, models_of
 from hl.config.trust import write_file
 
 TABLE = "table.md"
@@ -37,22 +37,17 @@ def read_results(run: Path) -> Results:
     return Results(run.name or str(run), manifests.load(run), load_rows(run))
 
 
-def write_results(run: Path, *, paper: bool = False) -> Results:
-    """Write tables and pictures beside the rows.
-
-    Args:
-        run: The run's directory.
-        paper: Whether the paper's numbers go into them too.
-    """
+def write_results(run: Path) -> Results:
+    """Write tables and pictures beside the rows."""
     results = read_results(run)
-    benchmark = str(results.manifest["benchmark"])
-    tables = [*results.tables, *(paper_tables(benchmark) if paper else [])]
-    heading = f"hl bench {benchmark}: {models_of(results.manifest)}"
-    write_file(run / TABLE, markdown(tables, heading))
-    draw(run, results.manifest, results.rows, paper=paper)
+    heading = f"hl bench {results.manifest['benchmark']}: {models_of(results.manifest)}"
+    write_file(run / TABLE, markdown(results.tables, heading))
+    draw(run, results.manifest, results.rows)
     return results
 
 
-def unfinished(manifest: Mapping[str, Any], rows: Sequence[Row]) -> bool:
-    """Whether a run has tasks without a row."""
-    return bool({t["name"] for t in manifest["tasks"]} - {r.task for r in rows})
+def missing(results: Results) -> str:
+    """What a run still lacks, in one phrase; empty if every task has rows."""
+    tasks = [t["name"] for t in results.manifest["tasks"]]
+    done = {r.task for r in results.rows}
+    return f"{len(done)} of {len(tasks)} tasks have rows" if len(done) < len(tasks) else ""

@@ -168,7 +168,7 @@ def _first_commit(workspace: Workspace) -> str:
     return ledger.round(ledger.require_lineage(), 1).parent if ledger.next_round() > 1 else "HEAD"
 
 
-class _Saving(Watch):
+class _Saving:
     """Takes down what was spent now and then, on the way to another watch."""
 
     def __init__(self, out: Path, meter: Meter, inner: Watch) -> None:
@@ -179,6 +179,9 @@ class _Saving(Watch):
         if time.monotonic() - self._last > SAVE_INTERVAL_S:
             self._last = time.monotonic()
             _save_spent(self._out, self._meter.cost)
+
+    def questions(self, task: str, done: int, total: int) -> None:
+        self._inner.questions(task, done, total)
 
     def cell(self, name: str, number: int, total: int) -> None:
         self._inner.cell(name, number, total)

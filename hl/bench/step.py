@@ -1,4 +1,4 @@
-"""The protocol of one step: K proposals on the seed, all of them measured on the evaluation set, and the A/A control."""
+"""The protocol of one step: K proposals on the seed, all measured on the evaluation set, and the A/A control."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -120,9 +120,7 @@ async def _again(
     # Not in the ledger, where a score does not say which trials it averages.
     scored = await rooms.evaluator.score(works, watch.attempt)
     return [
-        row(
-            cell, AGAIN, name=name, harness=r.harness.digest, commit=r.commit, evaluation=sample(measurement)
-        )
+        row(cell, AGAIN, name=name, harness=r.harness.digest, commit=r.commit, evaluation=sample(measurement))
         for (name, r), (measurement, _) in zip(named, scored, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""Rows -> tables of text cells, for the terminal and as Markdown. Every number is worked out in `estimates` or `curves`.
+"""Rows -> tables of text cells, for the terminal and as Markdown; `estimates` and `curves` work out the numbers.
 
 A table says what it averages over, who made it, and which grade it shows.
 """
@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from hl.bench import curves, estimates
-from hl.bench.estimates import Cell, Estimate, Part, estimate, parts, read_cells
+from hl.bench.estimates import Cell, Estimate, Part, estimate, parts, read_cells, score
 from hl.bench.paper import CURVES, FIGURES, MODELS
-from hl.bench.rows import BASELINE, SEED, Row
+from hl.bench.rows import BASELINE, CHAIN, PROPOSAL, SEED, Row
 from hl.types import Outcome
 
+VARIED = "answer_format=varied"
+"""What the name of a task with format-varied questions holds."""
 SEEN = ("sft", "rl")
 """Roles of families that proposers are trained on."""
 
@@ -49,8 +51,7 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
     """Everything that a run's rows give."""
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     found: list[Table] = []
-    for title, keep in scopes(rows):
-        kept = [r for r in rows if keep(r.role)]
+    for title, kept in scopes(rows):
         found += _single(manifest, title, kept, arms)
     found += _families(manifest, rows, arms)
     found += _comparison(rows, arms)
@@ -59,23 +60,45 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
     return found
 
 
-def scopes(rows: Sequence[Row]) -> list[tuple[str, Callable[[str], bool]]]:
-    """The groups of families that get a mean: unseen ones, all of training and test, and each kind that stands apart."""
-    roles = {r.role for r in rows}
-    found: list[tuple[str, Callable[[str], bool]]] = []
-    if "unseen" in roles:
-        found.append(("unseen families", lambda role: role == "unseen"))
-    if roles & set(SEEN):
-        found.append(("training families", lambda role: role in SEEN))
-        if "unseen" in roles:
-            found.append(("training and unseen families", lambda role: role == "unseen" or role in SEEN))
-    if "near" in roles:
-        found.append(("near: untrained families of training clusters", lambda role: role == "near"))
-    if "excluded" in roles:
-        found.append(("excluded: the hard boundary", lambda role: role == "excluded"))
-    if "" in roles:
-        found.append(("families of no track" if roles - {""} else "all tasks", lambda role: role == ""))
+def scopes(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
+    """The groups of families that get a mean, canonical and format-varied questions apart.
+
+    Unseen families, training families, both together, and each kind that stands apart from these.
+    """
+    found: list[tuple[str, list[Row]]] = []
+    varied = [r for r in rows if VARIED in r.task]
+    canonical = [r for r in rows if VARIED not in r.task]
+    for these, suffix in ((canonical, ""), (varied, ", format-varied questions")):
+        roles = {r.role for r in these}
+        groups = [
+            ("unseen families", {"unseen"}),
+            ("training families", set(SEEN)),
+            ("near: untrained families of training clusters", {"near"}),
+            ("excluded: the hard boundary", {"excluded"}),
+            ("families of no track" if roles - {""} else "all tasks", {""}),
+        ]
+        if "unseen" in roles and roles & set(SEEN):
+            groups.insert(2, ("training and unseen families", {"unseen", *SEEN}))
+        found += [
+            (title + suffix, [r for r in these if r.role in wanted])
+            for title, wanted in groups
+            if roles & wanted
+        ]
     return found
+
+
+def render_cell(rows: Sequence[Row]) -> str:
+    """What a finished cell came to: `seed 0.010, mean of 8 0.402, oracle 0.969; scored 6, noop 2`."""
+    arm = (rows[0].solver, rows[0].proposer)
+    outcomes = Counter(r.outcome for r in rows if r.kind == PROPOSAL)
+    counts = ", ".join(f"{name} {n}" for name, n in sorted(outcomes.items(), key=lambda kv: (-kv[1], kv[0])))
+    if rows[0].protocol == CHAIN:
+        found = curves.points(rows)
+        text = " ".join(f"{p.head:.3f}" for p in found)
+        return f"head by round {text}; {counts}"
+    (cell,) = read_cells(rows, *arm, rows[0].protocol)
+    mean, best = score(estimates.failures_zero(cell)), score(estimates.oracle(cell))
+    return f"seed {score(cell.seed):.3f}, mean {mean:.3f}, oracle {best:.3f}; {counts}"
 
 
 # --- single steps -------------------------------------------------------------------------------------------
@@ -110,10 +133,13 @@ def _single(
     line("  95 %, over clusters", lambda cells: _clusters(estimate(parts(cells, gain))))
     line("  A/A noise floor", lambda cells: _floor(estimate(parts(cells, estimates.again))))
     best = estimates.gain(estimates.chosen)
+    line("  clear of 0 and of the floor", _clear)
     line("paired gain of the chosen", lambda cells: _gain(estimate(parts(cells, best))))
     line("  95 %, families fixed", lambda cells: _fixed(estimate(parts(cells, best))))
     line("  95 %, over clusters", lambda cells: _clusters(estimate(parts(cells, best))))
-    line("attempts without a call", lambda cells: _share(_per(cells, lambda p: p.zero_call_share * p.attempts)))
+    line(
+        "attempts without a call", lambda cells: _share(_per(cells, lambda p: p.zero_call_share * p.attempts))
+    )
     line("calls an attempt", lambda cells: _number(_per(cells, lambda p: p.calls), 2))
     line("tokens an attempt", lambda cells: _number(_per(cells, lambda p: p.tokens), 0))
     line("  the seed's", lambda cells: _seed_cost(rows, by_arm, cells))
@@ -131,6 +157,15 @@ def _single(
             ),
         )
     ]
+
+
+def _clear(cells: Sequence[Cell]) -> str:
+    """Whether the lower end of the gain's interval, families fixed, lies above 0 and above the A/A noise floor."""
+    found = estimate(parts(cells, estimates.gain(estimates.failures_zero)))
+    noise = estimate(parts(cells, estimates.again))
+    if found is None or noise is None:
+        return "-"
+    return "yes" if found.fixed.low > estimates.floor_of(noise) else "no"
 
 
 def _arm(arm: tuple[str, str], arms: Sequence[tuple[str, str]]) -> str:
@@ -196,7 +231,17 @@ def _families(
                 )
             )
         if lines:
-            head = ("family", "role", "seed", f"mean of {k}", "gain", "failed", "chosen", "cross-fitted", "oracle")
+            head = (
+                "family",
+                "role",
+                "seed",
+                f"mean of {k}",
+                "gain",
+                "failed",
+                "chosen",
+                "cross-fitted",
+                "oracle",
+            )
             tables.append(Table(f"By family, {_arm(arm, arms)}", head, tuple(lines)))
     return tables
 
@@ -208,7 +253,11 @@ def _comparison(rows: Sequence[Row], arms: Sequence[tuple[str, str]]) -> list[Ta
         names = [p for s, p in arms if s == solver]
         base = {(c.family, c.block): c for c in read_cells(rows, solver, names[0])}
         for name in names[1:]:
-            pairs = [(c, base[c.family, c.block]) for c in read_cells(rows, solver, name) if (c.family, c.block) in base]
+            pairs = [
+                (c, base[c.family, c.block])
+                for c in read_cells(rows, solver, name)
+                if (c.family, c.block) in base
+            ]
             for what, column in (("mean, failures 0", estimates.failures_zero), ("chosen", estimates.chosen)):
                 found = estimate(
                     [Part(c.family, c.cluster, estimates.minus(column(c), column(b))) for c, b in pairs]
@@ -224,9 +273,7 @@ def _comparison(rows: Sequence[Row], arms: Sequence[tuple[str, str]]) -> list[Ta
 # --- chains -------------------------------------------------------------------------------------------------
 
 
-def _chains(
-    manifest: Mapping[str, Any], rows: Sequence[Row], arms: Sequence[tuple[str, str]]
-) -> list[Table]:
+def _chains(manifest: Mapping[str, Any], rows: Sequence[Row], arms: Sequence[tuple[str, str]]) -> list[Table]:
     tables: list[Table] = []
     for arm in arms:
         found = curves.curve(rows, *arm)
@@ -249,9 +296,7 @@ def _chains(
             notes.append(f"oracle best of {count} independent proposals: {best:.3f}; they took {_cost(cost)}")
         k = manifest["settings"]["proposals"]
         head = ("round", "head", "best so far, by scoring", "best so far, oracle", f"mean of {k}, failures 0")
-        tables.append(
-            Table(f"Chains, {_arm(arm, arms)}", head, tuple(lines), (*notes, *_told(manifest)))
-        )
+        tables.append(Table(f"Chains, {_arm(arm, arms)}", head, tuple(lines), (*notes, *_told(manifest))))
     return tables
 
 
@@ -265,7 +310,9 @@ def _baselines(rows: Sequence[Row], solvers: Sequence[str]) -> list[Table]:
     lines: list[tuple[str, ...]] = []
     for solver in solvers:
         own = [r for r in rows if r.kind == BASELINE and r.solver == solver and r.evaluation is not None]
-        seeds = {r.task: r for r in rows if r.kind == SEED and r.solver == solver and r.evaluation is not None}
+        seeds = {
+            r.task: r for r in rows if r.kind == SEED and r.solver == solver and r.evaluation is not None
+        }
         label = f" on {solver}" if len(solvers) > 1 else ""
         for name in dict.fromkeys(r.name for r in own):
             mine = [r for r in own if r.name == name and r.task in seeds]
@@ -318,9 +365,8 @@ def compare(runs: Sequence[tuple[str, Mapping[str, Any], Sequence[Row]]]) -> Tab
     lines: list[tuple[str, ...]] = []
     for name, manifest, rows in runs:
         arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
-        for title, keep in scopes(rows):
+        for title, kept in scopes(rows):
             for arm in arms:
-                kept = [r for r in rows if keep(r.role)]
                 cells = read_cells(kept, *arm)
                 label = (name, f"{arm[1]} on {arm[0]}", title)
                 if cells:
@@ -353,10 +399,11 @@ def compare(runs: Sequence[tuple[str, Mapping[str, Any], Sequence[Row]]]) -> Tab
     return Table("Runs", head, tuple(lines), notes)
 
 
-def paper_tables(benchmark: str) -> list[Table]:
-    """The paper's own numbers for a benchmark."""
+def paper_tables() -> list[Table]:
+    """The paper's own numbers, each with its source and mark."""
     lines = [
         (
+            f.benchmark,
             f.proposer,
             f.measure,
             f"{f.value:.3f}" + (f" ± {f.se:.3f}" if f.se is not None else ""),
@@ -364,24 +411,23 @@ def paper_tables(benchmark: str) -> list[Table]:
             f.mark,
         )
         for f in FIGURES
-        if f.benchmark == benchmark
     ]
-    note = f"arXiv:2609.35738, not measured by hl; {MODELS}"
-    tables = [
-        Table("The paper's figures", ("proposer", "measure", "value", "source", "mark"), tuple(lines), (note,))
+    rounds = max(len(c.values) for c in CURVES)
+    curve_lines = [(str(n), *(f"{c.values[n]:.3f}" for c in CURVES)) for n in range(rounds)]
+    return [
+        Table(
+            "The paper's figures",
+            ("benchmark", "proposer", "measure", "value", "source", "mark"),
+            tuple(lines),
+            (f"arXiv:2609.35738, not measured by hl; {MODELS}",),
+        ),
+        Table(
+            f"The paper's curves: {CURVES[0].measure}",
+            ("round", *(c.proposer for c in CURVES)),
+            tuple(curve_lines),
+            tuple(f"{c.proposer}: {c.source} ({c.mark})" for c in CURVES),
+        ),
     ]
-    drawn = [c for c in CURVES if c.benchmark == benchmark]
-    if drawn:
-        rounds = max(len(c.values) for c in drawn)
-        tables.append(
-            Table(
-                f"The paper's curves: {drawn[0].measure}",
-                ("round", *(c.proposer for c in drawn)),
-                tuple((str(n), *(f"{c.values[n]:.3f}" for c in drawn)) for n in range(rounds)),
-                tuple(f"{c.proposer}: {c.source} ({c.mark})" for c in drawn),
-            )
-        )
-    return tables
 
 
 # --- cells --------------------------------------------------------------------------------------------------
@@ -419,5 +465,3 @@ def _share(value: float) -> str:
 
 def _number(value: float, digits: int) -> str:
     return "-" if math.isnan(value) else f"{value:.{digits}f}"
-
-
