@@ -51,7 +51,7 @@ class Row:
     protocol: str
     """`single`, `chain` or `independent`."""
     kind: str
-    """`seed`; `proposal`; `again` (A/A control); `baseline` (a hand-made harness); `head` (after a round of a chain)."""
+    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), or `head` (after a round of a chain)."""
     task: str
     family: str
     cluster: str
