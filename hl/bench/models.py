@@ -18,6 +18,7 @@ class Model:
     """One column of the tables: a label, and what it stands for."""
 
     label: str
+    engine: str
     overrides: tuple[str, ...] = ()
     """`key=value` texts; none means the configuration as it is."""
 
@@ -64,7 +65,7 @@ def parse_model(text: str, section: str) -> Model:
         if f"{section}.{key}" not in KEYS:
             raise UsageError(f"{option}: there is no key {section}.{key}.", hint="hl config list")
         values[key] = value
-    return Model(label, tuple(f"{section}.{key}={value}" for key, value in values.items()))
+    return Model(label, engine, tuple(f"{section}.{key}={value}" for key, value in values.items()))
 
 
 def configured(config: Config, section: str) -> Model:
@@ -72,4 +73,4 @@ def configured(config: Config, section: str) -> Model:
     part = config.proposer if section == "proposer" else config.solver
     name = Path(part.path).stem if part.path else part.model
     words = part.engine if part.engine == "catalog" or not name else f"{part.engine}-{name}"
-    return Model(re.sub(r"[^A-Za-z0-9._-]+", "-", words)[:40] or section)
+    return Model(re.sub(r"[^A-Za-z0-9._-]+", "-", words)[:40] or section, part.engine)

@@ -125,7 +125,7 @@ def proposer_calls(plan: Plan) -> int:
     s = plan.settings
     total = 0
     for cell in cells(plan):
-        if not any(text == "proposer.engine=catalog" for text in cell.proposer.overrides):
+        if cell.proposer.engine != "catalog":
             k = s.independent if cell.protocol == INDEPENDENT else s.proposals
             total += k * (s.rounds if cell.protocol == CHAIN else 1)
     return total

@@ -231,7 +231,7 @@ def carry_out(
             return
         asks = f" and {replies:,} replies of proposers" if replies else ""
         typer.echo(
-            f"{count} cells, at most {needed:,} attempts{asks}, about {needed:,} solver calls and "
+            f"{count} cell{'s' if count > 1 else ''}, at most {needed:,} attempts{asks}, about {needed:,} solver calls and "
             f"{needed * 512:,} tokens (guessing one call of 512 tokens an attempt); "
             "failed edits, duplicates and repeated questions cost nothing"
         )

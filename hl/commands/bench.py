@@ -37,7 +37,7 @@ from hl.commands.context import JsonOption, UnsafeOption, new_app
 if TYPE_CHECKING:
     from hl.tasks.catalogue import Listing
 
-app = new_app("""Run the paper's benchmarks on your models, compare runs, and look at the families.
+app = new_app("""Run the paper's benchmarks on your models, and compare runs.
 
 Families are split by cluster: a track says which train a proposer and which test it.
 """)

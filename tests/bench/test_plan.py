@@ -20,8 +20,8 @@ def plan(**values: int | str | tuple[str, ...]) -> Plan:
     return Plan(
         "reasoning-gym",
         TASKS,
-        (Model("s"),),
-        (Model("catalog", ("proposer.engine=catalog",)),),
+        (Model("s", "llamacpp"),),
+        (Model("catalog", "catalog"),),
         Settings(**settings),  # pyright: ignore[reportArgumentType]
     )
 
@@ -30,6 +30,7 @@ def test_a_model_is_an_engine_with_its_keys(tmp_path: Path) -> None:
     script = tmp_path / "replies.json"
     script.write_text("{}")
     assert parse_model("catalog", "proposer") == Model(
+        "catalog",
         "catalog",
         ("proposer.engine=catalog", "proposer.model=", "proposer.base_url=", "proposer.path="),
     )
@@ -103,10 +104,12 @@ def test_tracks_give_the_families() -> None:
 
 
 def test_what_cannot_be_run_is_refused() -> None:
-    twice = Plan("qa", TASKS, (Model("s"), Model("s")), (Model("p"),), plan().settings)
+    twice = Plan("qa", TASKS, (Model("s", "openai"),) * 2, (Model("p", "openai"),), plan().settings)
     with pytest.raises(UsageError, match="two models are called 's'"):
         check(twice)
-    alone = Plan("qa", TASKS[:1], (Model("s"),), (Model("p"),), plan(report="shuffled").settings)
+    alone = Plan(
+        "qa", TASKS[:1], (Model("s", "openai"),), (Model("p", "openai"),), plan(report="shuffled").settings
+    )
     with pytest.raises(UsageError, match="there is only one"):
         check(alone)
 

@@ -191,7 +191,10 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: P
     assert set(calls) == set(asked(finished))
     replies = asked(tmp_path, "proposer.log")
     assert len(replies) - len(set(replies)) <= 1
-    assert rows(tmp_path / "one") == rows(finished / "one")
+    # The scripts lie elsewhere, which hl.toml says, so that commits have other ids; all else is the same.
+    assert [{**r, "commit": ""} for r in rows(tmp_path / "one")] == [
+        {**r, "commit": ""} for r in rows(finished / "one")
+    ]
     assert ended.out == (finished / "out.txt").read_text()
 
 
@@ -272,7 +275,7 @@ def test_show_wants_a_run(place: str, hl: Run) -> None:
 def test_a_dry_run_says_what_it_would_need_and_does_nothing(hl: Run, tmp_path: Path) -> None:
     done = hl("bench", "reasoning-gym", "--families", "gcd", "--dry-run")
     # 8 + 16 x 9 + 32 x 9 + 2 x 32.
-    assert done.code == 0 and "1 cells, at most 504 attempts" in done.out
+    assert done.code == 0 and "1 cell, at most 504 attempts, about" in done.out
     assert list(tmp_path.iterdir()) == []
     paper = hl("bench", "qa", "--paper")
     assert paper.code == 0 and "MuSiQue EM by round" in paper.out
