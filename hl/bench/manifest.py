@@ -16,6 +16,7 @@ from hl.codec import encode
 from hl.config import load_config
 from hl.config.trust import write_file
 from hl.errors import RepositoryError
+from hl.new import load_seed
 
 FILE = "manifest.json"
 SCHEMA = 1
@@ -44,6 +45,8 @@ def describe(
         "versions": {"hl": hl.__version__, "python": platform.python_version(), **_packages()},
         "tasks": [vars_of(task) for task in plan.tasks],
         "settings": encode_all(plan.settings),
+        # The user's own harness may change between two calls.
+        "starting_harness": load_seed(plan.settings.seed).digest,
         "solvers": {m.label: _model(plan, m.overrides, "solver") for m in plan.solvers},
         "proposers": {m.label: _model(plan, m.overrides, "proposer") for m in plan.proposers},
         "attempt": encode_all(config.attempt),

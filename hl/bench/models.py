@@ -10,6 +10,8 @@ from hl.config.keys import KEYS
 from hl.config.sections import PROPOSER_ENGINES, SOLVER_ENGINES
 from hl.errors import UsageError
 
+READER = "reader"
+"""The scripted engine's shipped reader, which has no file."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 
@@ -46,7 +48,7 @@ def parse_model(text: str, section: str) -> Model:
     if engine not in engines:
         raise UsageError(f"{option}: {engine!r} is not an engine; there are {', '.join(engines)}.", hint=form)
     values = {"engine": engine, "model": "", "base_url": "", "path": ""}
-    if engine == "scripted" or rest.endswith(".gguf"):
+    if (engine == "scripted" and rest != READER) or rest.endswith(".gguf"):
         path = Path(rest)
         if not rest or not path.is_file():
             raise UsageError(f"{option}: there is no file {rest!r}.", hint=form)

@@ -1,6 +1,7 @@
 """What a bench run is: tasks, models, protocol and sizes; its cells; and what it would cost at most."""
 
 import difflib
+import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from hl.errors import UsageError
 
 GUESSED_TOKENS = 512
 """Tokens of one attempt, where nothing was measured (as `hl revise --dry-run` guesses)."""
+SLUG_CHARS = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +28,12 @@ class BenchTask:
 
     @property
     def slug(self) -> str:
-        """A folder's name."""
-        return re.sub(r"[^A-Za-z0-9._-]+", "-", self.name.removeprefix("reasoning-gym:")).strip("-.")
+        """A folder's name; parameters that are long, such as paths, become a digest."""
+        kept = self.name.removeprefix("reasoning-gym:")
+        if len(kept) > SLUG_CHARS:
+            digest = hashlib.sha256(kept.encode()).hexdigest()[:8]
+            kept = f"{kept.partition('?')[0][:SLUG_CHARS]}-{digest}"
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", kept).strip("-.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,7 +43,7 @@ def _figure(width: float) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.0), layout="constrained")
+    figure = Figure(figsize=(width, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     return figure, figure.add_subplot()
 
@@ -87,7 +87,7 @@ def _bars(rows: Sequence[Row], arms: Sequence[tuple[str, str]], k: int) -> Any:
     axes.set_xticks(places, [*families, "mean"], rotation=45, ha="right")
     axes.set_ylim(0.0, 1.05)
     axes.set_ylabel("evaluation score")
-    axes.legend(fontsize="small")
+    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
     return figure
 
 
@@ -117,6 +117,6 @@ def _curves(rows: Sequence[Row], arms: Sequence[tuple[str, str]], benchmark: str
         )
     axes.set_xlabel("round")
     axes.set_ylabel("evaluation score")
-    axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize="small")
+    axes.set_ylim(0.0, 1.05)
+    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
     return figure

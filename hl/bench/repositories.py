@@ -5,7 +5,7 @@ so that nothing in a run directory decides what is executed or asked.
 """
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from hl.errors import HlError, RepositoryError
 from hl.new import create, pool_sizes
 from hl.tasks.base import Generated, open_task
 from hl.tasks.questions import Manifest, load_sets, write_sets
-from hl.types import QuestionSet, QuestionSets
+from hl.types import QuestionSets
 from hl.workspace import Workspace
 
 CELLS = "cells"
@@ -126,19 +126,15 @@ def _share(sets: QuestionSets, plan: Plan, cell: CellPlan) -> QuestionSets:
     at, s = cell.block - 1, plan.settings
     return replace(
         sets,
-        feedback=_block(sets.feedback, at, s.feedback),
-        scoring=_block(sets.scoring, at, s.scoring),
+        feedback=sets.feedback.block(at, s.feedback),
+        scoring=sets.scoring.block(at, s.scoring),
     )
 
 
-def _block(pool: QuestionSet, index: int, size: int) -> QuestionSet:
-    return pool.block(index, size)
-
-
-def shortages(run: Path, plan: Plan, tasks: Sequence[BenchTask]) -> list[str]:
+def shortages(run: Path, plan: Plan) -> list[str]:
     """One sentence for each task that has fewer questions than asked for."""
     found: list[str] = []
-    for task in tasks:
+    for task in plan.tasks:
         manifest, _ = load_sets(run / QUESTIONS / task.slug)
         if manifest.exhausted:
             found.append(f"{task.name}: {manifest.note}")

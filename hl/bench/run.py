@@ -84,7 +84,7 @@ async def run(plan: Plan, out: Path, limits: RunLimits, switches: Switches, watc
         LockedError: Another hl carries out this run.
     """
     with hold(out / "lock"):
-        meter = Meter(limits, _load_spent(out))
+        meter = Meter(limits, spent(out))
         cache = Cache(out / "cache.sqlite")
         try:
             return await _cells(plan, out, cache, meter, switches, _Saving(out, meter, watch))
@@ -201,7 +201,8 @@ class _Saving:
         self._inner.finished(rows)
 
 
-def _load_spent(out: Path) -> Cost:
+def spent(out: Path) -> Cost:
+    """What the run has cost so far, replies from the cache not counted."""
     import json
 
     try:
@@ -218,8 +219,3 @@ def _save_spent(out: Path, cost: Cost) -> None:
     import json
 
     write_file(out / SPENT, json.dumps(encode(cost)) + "\n")
-
-
-def spent(out: Path) -> Cost:
-    """What the run has cost so far, replies from the cache not counted."""
-    return _load_spent(out)

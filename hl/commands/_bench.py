@@ -193,15 +193,17 @@ def carry_out(
     import shlex
     import sys
 
-    from hl.bench.plan import attempts, cells, proposer_calls
+    from hl.bench.plan import GUESSED_TOKENS, attempts, cells, proposer_calls
+    from hl.bench.repositories import shortages
     from hl.bench.results import read_results, write_results
-    from hl.bench.run import prepare, run
+    from hl.bench.run import prepare, run, spent
     from hl.bench.tables import compare, paper_tables, render_cell
     from hl.errors import StoppedEarly, UsageError
     from hl.solver import RunLimits
-    from hl.ui import say, write_json
+    from hl.ui import say, warn, write_json
     from hl.ui.bench import BenchProgress
     from hl.ui.progress import open_progress
+    from hl.ui.text import render_cost
     from hl.workspace import Switches
 
     name = defaults.partition("?")[0]
@@ -224,21 +226,24 @@ def carry_out(
     plan = build_plan(invocation(context).overrides, benchmark, tasks, defaults, asked)
     if controls.dry_run:
         needed, replies = attempts(plan), proposer_calls(plan)
-        count = len(list(cells(plan)))
+        count, tokens = len(list(cells(plan))), needed * GUESSED_TOKENS
         if controls.json:
-            record = {"cells": count, "attempts": needed, "proposer_calls": replies, "tokens": needed * 512}
+            record = {"cells": count, "attempts": needed, "proposer_calls": replies, "tokens": tokens}
             write_json("plan", record)
             return
         asks = f" and {replies:,} replies of proposers" if replies else ""
+        plural = "s" if count > 1 else ""
         typer.echo(
-            f"{count} cell{'s' if count > 1 else ''}, at most {needed:,} attempts{asks}, about {needed:,} solver calls and "
-            f"{needed * 512:,} tokens (guessing one call of 512 tokens an attempt); "
+            f"{count} cell{plural}, at most {needed:,} attempts{asks}, about {needed:,} solver calls and "
+            f"{tokens:,} tokens (guessing one call of {GUESSED_TOKENS} tokens an attempt); "
             "failed edits, duplicates and repeated questions cost nothing"
         )
         return
     with open_progress(quiet=controls.json) as display:
         watch = BenchProgress(display, plan.settings.rounds, render_cell)
         prepare(plan, out, shlex.join(["hl", *sys.argv[1:]]), watch)
+        for shortage in shortages(out, plan):
+            warn(shortage)
         try:
             asyncio.run(
                 run(
@@ -256,6 +261,7 @@ def carry_out(
             raise
         except StoppedEarly as stop:
             raise StoppedEarly(stop.message, hint="the same command with a higher limit goes on") from None
+    say(f"spent so far: {render_cost(spent(out))}")
     results = write_results(out)
     if controls.json:
         from hl.codec import encode
