@@ -47,10 +47,10 @@ BLOCK = 9
 """Seed block; 0 to 3 are those of the question sets."""
 DRAW = 2000
 """Questions drawn at most."""
-DRAW_S, FLOOR_S, WALL_S = 8.0, 20.0, 240.0
+DRAW_S, FLOOR_S, WALL_S = 8.0, 20.0, 500.0
 """Processor seconds for drawing beyond the first 2 * HALF questions and for grading; wall seconds a family."""
 HALF = 64
-SLOW_S = 60.0
+SLOW_S = 20.0
 """Processor seconds after which fewer than 2 * HALF questions must do."""
 
 

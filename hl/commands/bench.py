@@ -134,6 +134,7 @@ def _record(listing: "Listing") -> dict[str, object]:
         "gold_visible": family.gold_visible,
         "space": measured.space if measured is not None else None,
         "measured": asdict(measured) if measured is not None else None,
+        "nonsense": listing.nonsense,
         "defects": listing.defects,
         "roles": roles,
         "excluded": excluded,

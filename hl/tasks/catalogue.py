@@ -7,6 +7,7 @@ that one file and measures nothing.
 import difflib
 import functools
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,12 +20,18 @@ from hl.tasks.tracks import ROLES, TRACKS, track
 MEASURED = Path(__file__).parent / "catalogue.json"
 LARGE = 0.98
 """Share of new questions among those drawn from which a space is called large."""
+FEW = 1000
+"""Families with fewer different questions have it among their defects: the default sets of ten rounds want 928."""
 HIGH_FLOOR = 0.3
 """A constant answer that scores this much is listed among the defects."""
 HASH_SEEDED = frozenset(
     ("isomorphic_strings", "knight_swap", "polynomial_multiplication", "ransom_note", "word_ladder")
 )
 """Families whose questions depend on PYTHONHASHSEED: hl makes them in a process that fixes it, and keeps them."""
+ENDLESS = frozenset(("number_sequence",))
+"""Families whose generator does not come back from some seeds."""
+NONSENSE = {"spell_backward": 0.5, "figlet_font": 0.5, "emoji_mystery": 0.1}
+"""Families that pay for right characters in place: what nonsense can earn on one question. It earns 0 elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +58,31 @@ class Measured:
     """Questions behind the floors; the constants came from others."""
 
     @property
-    def space(self) -> str:
-        """`large`, or how many different questions there are."""
+    def size(self) -> int | None:
+        """How many different questions there are, estimated from the repeats unless all were seen; None if large.
+
+        The estimate takes every question for equally likely, so that it is rather too low.
+        """
         if self.exhausted:
-            return f"{self.distinct:,}"
-        return "large" if self.distinct >= LARGE * self.drawn else f"over {self.distinct:,}"
+            return self.distinct
+        if self.distinct >= LARGE * self.drawn:
+            return None
+        low, high = self.distinct, 1000 * self.drawn
+        while high - low > 1:
+            size = (low + high) // 2
+            if size * (1 - math.exp(-self.drawn / size)) < self.distinct:
+                low = size
+            else:
+                high = size
+        return high
+
+    @property
+    def space(self) -> str:
+        """`large`, `216` or `about 3,000`."""
+        size = self.size
+        if size is None:
+            return "large"
+        return f"{size:,}" if self.exhausted else f"about {float(f'{size:.1g}'):,.0f}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,18 +100,27 @@ class Listing:
         found = [family.reason] if family.reason else []
         if family.name in HASH_SEEDED:
             found.append("its questions depend on PYTHONHASHSEED, which hl fixes")
+        if family.name in ENDLESS:
+            found.append("its generator searches for ever from some seeds, which hl leaves out")
         if not family.gold_visible:
             found.append("has no answer text to show: whatever satisfies the question is right")
+        if self.nonsense:
+            found.append(f"pays nonsense up to {self.nonsense:g} for characters that happen to be right")
         if measured is not None:
             if measured.dropped:
                 share = measured.dropped / measured.distinct
                 found.append(f"{share:.2%} of its questions have no answer that grades 1; they are dropped")
-            if measured.space != "large":
+            if measured.size is not None and measured.size < FEW:
                 found.append(f"few different questions: {measured.space}")
             if measured.floor_raw >= HIGH_FLOOR:
                 answer = json.dumps(measured.floor_raw_answer, ensure_ascii=False)
                 found.append(f"the constant answer {answer} scores {measured.floor_raw:.2f}")
         return tuple(found)
+
+    @property
+    def nonsense(self) -> float:
+        """The most that a text of nonsense earns on a question, raw."""
+        return NONSENSE.get(self.family.name, 0.0)
 
     def role(self, track_name: str) -> str:
         """Its role on a track, or empty."""

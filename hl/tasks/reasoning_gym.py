@@ -150,11 +150,9 @@ class ReasoningGymTask:
         return Question(row["id"], row["question"]), Gold(row["id"], row["answer"], entry)
 
 
-def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Messages of `generate.py`, run with a fixed PYTHONHASHSEED (`-I` would ignore it)."""
-    root = str(Path(hl.__file__).parent.parent)
-    program = f"import sys; sys.path.append({root!r}); from hl.tasks.generate import main; main()"
-    environment = {
+def generator_environment() -> dict[str, str]:
+    """The variables of the process that makes questions: what could change them is fixed, whatever the user's says."""
+    return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
@@ -162,13 +160,19 @@ def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Messages of `generate.py`, run with a fixed PYTHONHASHSEED (`-I` would ignore it)."""
+    root = str(Path(hl.__file__).parent.parent)
+    program = f"import sys; sys.path.append({root!r}); from hl.tasks.generate import main; main()"
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             [sys.executable, "-s", "-P", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=environment,
+            env=generator_environment(),
         )
         assert child.stdin is not None and child.stdout is not None
         with child.stdin, child.stdout:
