@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hl.bench.plan import BenchTask, choose
 from hl.config import Config
 from hl.errors import UsageError
+from hl.tasks.base import locate
 from hl.tasks.families import FAMILIES
 from hl.tasks.tracks import NEAR, RL, ROLES, SFT, UNSEEN, Track, track
 
@@ -101,7 +102,7 @@ def qa_tasks(dataset: str) -> tuple[BenchTask, ...]:
     """
     name = dataset.partition("?")[0]
     choose(name, DATASETS, "a dataset", "hl bench qa --help")
-    return (BenchTask(f"qa:{dataset}", name, "qa"),)
+    return (BenchTask(locate(f"qa:{dataset}"), name, "qa"),)
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:

@@ -8,10 +8,9 @@ from urllib.parse import parse_qsl
 from hl.config import Config
 from hl.config.keys import KEYS
 from hl.config.sections import PROPOSER_ENGINES, SOLVER_ENGINES
+from hl.engines.scripted import READER
 from hl.errors import UsageError
 
-READER = "reader"
-"""The scripted engine's shipped reader, which has no file."""
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 
 

@@ -14,7 +14,7 @@ from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE
 from hl.config import load_config
 from hl.errors import HlError, RepositoryError
 from hl.new import create, pool_sizes
-from hl.tasks.base import Generated, open_task
+from hl.tasks.base import Generated, open_task, prepare
 from hl.tasks.questions import Manifest, load_sets, write_sets
 from hl.types import QuestionSets
 from hl.workspace import Workspace
@@ -61,6 +61,7 @@ def make_questions(
         HlError: It has too few questions.
     """
     opened = open_task(task.name)
+    prepare(task.name, on_progress)
     config = load_config(None, [*plan.overrides, *_sizes(plan), f"task.name={task.name}"])
     sizes, _ = pool_sizes(config, opened)
     generated = opened.generate(sizes, on_progress)

@@ -44,7 +44,7 @@ class Manifest:
     hashes: Mapping[str, str]
     """Hex sha256 by file name."""
     files: tuple[tuple[str, str], ...] = ()
-    """(name, text) of what the grader needs beside the sets."""
+    """(name, text) of what grading and searching need beside the sets; part of the task's digest."""
 
 
 def write_sets(directory: Path, generated: Generated, spec: TaskSpec, family: str) -> Manifest:
