@@ -278,3 +278,16 @@ def test_a_dry_run_says_what_it_would_need_and_does_nothing(hl: Run, tmp_path: P
     assert list(tmp_path.iterdir()) == []
     paper = hl("bench", "qa", "--paper")
     assert paper.code == 0 and "MuSiQue EM by round" in paper.out
+
+
+def test_on_qa_the_passages_reach_the_answer_and_the_curve_says_so(hl: Run, tmp_path: Path) -> None:
+    sizes = ["--proposals", "4", "--feedback", "4", "--scoring", "8", "--evaluation", "16"]
+    options = [*sizes, "--solver", "reader=scripted:reader", "--out", "qa"]
+    done = hl("bench", "qa", "--dataset", "tiny", "--rounds", "1", "--chains", "1", *options)
+    assert done.code == 0, done.err
+    (head,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "head"]
+    (seed,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "seed"]
+    assert sum(head["evaluation"]["grades"]) >= sum(seed["evaluation"]["grades"]) + 4
+    assert "share of the head's total gain that round 1 took: 100%" in done.out
+    manifest = json.loads((tmp_path / "qa" / "manifest.json").read_text())
+    assert manifest["settings"]["seed"] == "retrieval" and manifest["settings"]["select"] == "best"
