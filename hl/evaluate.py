@@ -121,14 +121,14 @@ class Evaluator:
         self._concurrency = max(1, concurrency)
         self._require_model_call = require_model_call
         self._search = search
-        rules = repr((task_digest, limits, require_model_call, mode, sandbox.tier == "unsafe"))
+        rules = repr((task_digest, limits, require_model_call, sandbox.tier == "unsafe"))
         self._rules = hashlib.sha256(rules.encode()).hexdigest()
         self._lost_in_a_row = 0
 
     @property
     def identity(self) -> str:
         """What scores must share to be compared: solver, limits, grader and mode."""
-        return hashlib.sha256(f"{self.solver.digest} {self._rules}".encode()).hexdigest()[:16]
+        return hashlib.sha256(f"{self.solver.digest} {self._rules} {self.mode}".encode()).hexdigest()[:16]
 
     async def run(
         self, works: Sequence[Work], on_attempt: Callable[[Progress], None] | None = None
@@ -211,9 +211,8 @@ class Evaluator:
         async def accepts(text: str) -> bool:
             return (await self._grader.grade(gold, text)).strict >= SOLVED
 
-        value = grade.raw if self.mode == "raw" else grade.strict
         failure = None
-        if value < SOLVED:
+        if grade.strict < SOLVED:
             failure = await classify(result.status, result.value, session.trace, question, gold, accepts)
         return Attempt(
             question_id=question.id,
@@ -233,6 +232,7 @@ class Evaluator:
         )
 
     def _key(self, harness: Harness, question: Question, trial: int) -> str:
+        # Without the mode: an attempt holds both grades, and a table in the other one costs nothing.
         return cache_key(
             {
                 "harness": harness.digest,

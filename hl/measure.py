@@ -3,13 +3,13 @@
 Nothing is overwritten: a measurement is added beside what is there, unless exactly this one is there already.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from hl.codec import encode
 from hl.errors import UsageError
 from hl.evaluate import Evaluator, Progress, Work
-from hl.types import Attempt, Measurement, Revision, Role
+from hl.types import Attempt, Measurement, QuestionSet, Revision, Role
 from hl.workspace import Workspace
 
 
@@ -91,6 +91,35 @@ async def measure_once(
             workspace.ledger.add_measurements(revision.commit, [found])
         return found
     return (await measure(workspace, evaluator, revision, work, on_attempt))[0]
+
+
+async def measure_each(
+    workspace: Workspace,
+    evaluator: Evaluator,
+    revisions: Sequence[Revision],
+    block: QuestionSet,
+    trials: int,
+    on_attempt: Callable[[Progress], None] | None = None,
+) -> tuple[Measurement, ...]:
+    """Measure revisions on one block, all in one queue; a harness that comes twice is run once.
+
+    Returns:
+        One measurement a revision, the stored one where there is one.
+
+    Raises:
+        StoppedEarly: A run limit was reached; finished attempts are in the cache.
+        EngineError: The engine stays down; likewise.
+    """
+    first = {r.harness.digest: r for r in reversed(revisions)}
+    works = {digest: Work(r.harness, block, trials=trials) for digest, r in first.items()}
+    found = {digest: stored(workspace, evaluator, work) for digest, work in works.items()}
+    missing = [digest for digest, measurement in found.items() if measurement is None]
+    scored = await evaluator.score([works[digest] for digest in missing], on_attempt)
+    for digest, (measurement, attempts) in zip(missing, scored, strict=True):
+        record = workspace.records.put({"kind": "attempts", "attempts": encode(attempts)})
+        found[digest] = replace(measurement, record=record)
+        workspace.ledger.add_measurements(first[digest].commit, [replace(measurement, record=record)])
+    return tuple(m for r in revisions if (m := found[r.harness.digest]) is not None)
 
 
 def _same(a: Measurement, b: Measurement) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from hl.config import FILE, Config, Value, load_config
 from hl.edits import EditError, check_harness
 from hl.errors import RepositoryError, UsageError
-from hl.tasks.base import Generated, Task, open_task
+from hl.tasks.base import Generated, Task, locate, open_task, prepare
 from hl.types import HARNESS_MAX_BYTES, Harness, Role
 from hl.workspace import QUESTIONS, Workspace
 
@@ -30,6 +30,8 @@ class Created:
     commit: str
     notice: str
     """What the ledger wants the user to know (a stand-in identity), or empty."""
+    seed: str
+    """The seed that was taken, as `--seed` takes it."""
 
 
 def seed_names() -> tuple[str, ...]:
@@ -98,20 +100,27 @@ def create(
     directory: Path,
     task_name: str,
     *,
-    seed: str = "minimal",
+    seed: str = "",
     overrides: Sequence[str] = (),
     profile: str | None = None,
     on_progress: Callable[[int, int], None] | None = None,
+    on_index: Callable[[int, int], None] | None = None,
+    generated: Generated | None = None,
+    branch: str = "main",
 ) -> Created:
     """Make the repository.
 
     Args:
         directory: Missing, empty, or a git work tree without an hl.toml.
         task_name: Such as `reasoning-gym:gcd`.
-        seed: A seed's name or the user's own file or folder.
+        seed: A seed's name or the user's own file or folder; empty for `retrieval` where the task has a corpus, else
+            `minimal`.
         overrides: `key=value` texts; they are written to hl.toml.
         profile: A named set of values; written to hl.toml too.
         on_progress: Told (questions made, questions wanted).
+        on_index: Told how far the indexing of a corpus is, in thousandths.
+        generated: Question sets that were made before, as a benchmark does for all its repositories of a task.
+        branch: First branch of a new repository.
 
     Raises:
         UsageError: Task, seed or configuration is wrong.
@@ -122,11 +131,14 @@ def create(
     from hl.ledger import Ledger
 
     Ledger.check_place(directory)
-    config = load_config(None, [*overrides, f"task.name={task_name}"], profile=profile)
-    harness = load_seed(seed)
     task = open_task(task_name)
+    config = load_config(None, [*overrides, f"task.name={locate(task_name)}"], profile=profile)
+    seed = seed or ("retrieval" if task.spec.has_corpus else "minimal")
+    harness = load_seed(seed)
+    prepare(task_name, on_index)
     sizes, rounds = pool_sizes(config, task)
-    generated = task.generate(sizes, on_progress)
+    if generated is None:
+        generated = task.generate(sizes, on_progress)
     values = _values(config, harness)
 
     from hl.config.edit import write_values
@@ -134,7 +146,7 @@ def create(
     from hl.tasks.questions import write_sets
 
     directory.mkdir(parents=True, exist_ok=True)
-    ledger = Ledger.create(directory)
+    ledger = Ledger.create(directory, branch=branch)
     write_sets(directory / QUESTIONS, generated, task.spec, task.identity_family)
     for name, text in harness.files:
         (directory / name).write_text(text, encoding="utf-8", newline="")
@@ -142,7 +154,7 @@ def create(
     paths = [FILE, *(name for name, _ in harness.files), *_question_files(directory)]
     commit = ledger.commit_files(f"Start with the {Path(seed).stem} harness on {task.spec.name}", paths)
     trust(directory)
-    return Created(Workspace(ledger, load_config(directory)), generated, rounds, commit, ledger.notice)
+    return Created(Workspace(ledger, load_config(directory)), generated, rounds, commit, ledger.notice, seed)
 
 
 def _question_files(directory: Path) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from hl.codec import encode
+from hl.tasks.formats import canonical_gold
 from hl.types import (
     Attempt,
     Case,
@@ -74,7 +75,8 @@ async def classify(
             )
     if not answer.strip():
         return FailureClass.EMPTY
-    if gold.answer is not None and same_but_for_format(answer, gold.answer):
+    bare = canonical_gold(gold).answer  # of a format-varied question too
+    if bare is not None and same_but_for_format(answer, bare):
         return FailureClass.FORMAT
     return FailureClass.WRONG
 

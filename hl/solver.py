@@ -25,6 +25,10 @@ MAX_PROMPT_CHARS = 256 * 1024
 """Longest conversation a harness may send in one call (ours)."""
 MAX_PYTHON_RUNS = 32
 """`model.python` runs an attempt may make (ours, DESIGN section 10)."""
+MAX_QUERY_CHARS = 4096
+"""Longest query that is searched for; what follows is left out (ours)."""
+MAX_PASSAGES = 100
+"""Most passages that one search gives (ours)."""
 MAX_REFUSALS = 8
 """Calls over budget after which the attempt is ended (ours): enough for parallel samples, no more."""
 TRACE_CHARS = 8 * 1024
@@ -386,12 +390,17 @@ class AttemptSession:
                 message="this task has no corpus: model.search works only where it has one",
             )
         query, k = args.get("query"), args.get("k", 5)
-        if not isinstance(query, str) or not isinstance(k, int) or not 1 <= k <= 100:
-            return Answer(kind="value", message="search needs a text query and 1 <= k <= 100")
+        if not isinstance(query, str) or not isinstance(k, int):
+            return Answer(kind="value", message="search needs a text query and a whole number k")
+        query, k = _clean(query[:MAX_QUERY_CHARS]), min(max(1, k), MAX_PASSAGES)
         self._asked.append(f"search {query!r} {k}")
         place = self._place()
         started = time.monotonic()
-        passages = await self._search(_clean(query), k)
+        try:
+            passages = await self._search(query, k)
+        except HlError as error:
+            self.stopped = error
+            raise
         seconds = time.monotonic() - started
         self._note(
             place, "search", query, "\n".join(f"{title}: {text}" for title, text in passages), "", seconds

@@ -21,7 +21,7 @@ from hl.evaluate import Evaluator
 from hl.ledger import Ledger
 from hl.rounds import Rooms, RoundSettings
 from hl.sandbox.host import Limits
-from hl.solver import Meter, MeteredEngine, Solver, SolverSettings
+from hl.solver import Meter, MeteredEngine, Search, Solver, SolverSettings
 from hl.types import (
     Engine,
     Harness,
@@ -38,6 +38,7 @@ from hl.types import (
 
 if TYPE_CHECKING:
     from hl.records import Records
+    from hl.tasks.base import Progress
     from hl.tasks.questions import Manifest
 
 QUESTIONS = "questions"
@@ -149,6 +150,22 @@ class Workspace:
         a = self.config.attempt
         return Limits(wall_s=a.wall_s, cpu_s=a.cpu_s, memory_mb=a.memory_mb)
 
+    def search(self, on_index: "Progress | None" = None) -> Search | None:
+        """The task's retrieval, or None where it has none; the first time here the corpus is indexed.
+
+        Args:
+            on_index: Told how far that is, in thousandths.
+
+        Raises:
+            HlError: The corpus is missing, changed or damaged.
+        """
+        if not self.config.task.name.startswith("qa:"):
+            return None
+        from hl.tasks.qa import task_corpus
+
+        files = self._loaded[0].files
+        return task_corpus(self.config.task.name, files, self.root / QUESTIONS, on_index).search
+
     @asynccontextmanager
     async def evaluator(
         self, cache: Cache, meter: Meter, switches: Switches = Switches()
@@ -163,6 +180,7 @@ class Workspace:
         from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader
 
         async with AsyncExitStack() as stack:
+            search = self.search()
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
@@ -181,6 +199,7 @@ class Workspace:
                 task_digest=_task_digest(manifest),
                 concurrency=_in_flight(engine),
                 require_model_call=self.config.attempt.require_model_call,
+                search=search,
             )
 
     async def answer(self, harness: Harness, question: str, switches: Switches = Switches()) -> "Answered":
@@ -193,13 +212,14 @@ class Workspace:
         from hl.sandbox.host import Sandbox
 
         async with AsyncExitStack() as stack:
+            search = self.search()
             cache = stack.enter_context(self.cache())
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, Meter())
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe, zygotes=1))
             solver = Solver(engine, self._solver_settings(), ablation=switches.ablation)
             asked = Question(question_id(question), question)
             limits = self.limits()
-            session = solver.session(asked, 0, wall_s=limits.wall_s, python=sandbox.python, search=None)
+            session = solver.session(asked, 0, wall_s=limits.wall_s, python=sandbox.python, search=search)
             result = await sandbox.run(harness, question, seed=session.seed, session=session, limits=limits)
             if session.stopped is not None:
                 raise session.stopped

@@ -12,7 +12,7 @@ from hl.evaluate import Evaluator, Progress, Work, same_behaviour
 from hl.sandbox.host import Limits, Sandbox
 from hl.solver import Meter, MeteredEngine, RunLimits, Solver, SolverSettings
 from hl.tasks.graders import TextGrader
-from hl.tasks.text_rules import exact
+from hl.tasks.text_rules import exact, share
 from hl.types import (
     Attempt,
     ChatRequest,
@@ -65,11 +65,10 @@ class Bench:
                 evaluator = Evaluator(
                     sandbox=sandbox,
                     solver=Solver(self.engine, SolverSettings()),
-                    grader=TextGrader(exact),
                     cache=self.cache,
                     meter=self.meter,
                     limits=Limits(wall_s=10),
-                    **self.options,  # pyright: ignore[reportArgumentType]
+                    **{"grader": TextGrader(exact), **self.options},  # pyright: ignore[reportArgumentType]
                 )
                 return await evaluator.score(works, on_attempt)
 
@@ -97,6 +96,19 @@ def test_attempts_already_stored_are_not_run_again() -> None:
     assert first == again
     assert seen == [False] * 4 + [True] * 4
     assert bench.asked == 4
+
+
+def test_attempts_hold_both_grades_and_the_score_says_which_it_averages() -> None:
+    bench = Bench(lambda messages, request: "say " + last_word(messages, request), grader=TextGrader(share))
+    ((raw, attempts),) = bench.score(Work(ECHO, block(4)))
+    bench.options["mode"] = "strict"
+    seen: list[bool] = []
+    ((strict, same),) = bench.score(Work(ECHO, block(4)), on_attempt=lambda p: seen.append(p.cached))
+    assert same == attempts and seen == [True] * 4
+    assert {(a.grade.raw, a.grade.strict, a.failure) for a in attempts} == {(0.2, 0.0, FailureClass.FORMAT)}
+    assert (raw.mode, raw.score.mean) == ("raw", pytest.approx(0.2))
+    assert (strict.mode, strict.score.mean) == ("strict", 0.0)
+    assert raw.solver != strict.solver
 
 
 def test_candidates_share_the_replies_to_equal_requests() -> None:

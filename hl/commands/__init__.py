@@ -19,6 +19,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("revise", "Run rounds of proposed edits and keep what scores better"),
             ("eval", "Measure a revision; adds to what is known of it"),
             ("run", "Answer one question with a revision of the harness"),
+            ("bench", "Run the paper's benchmarks on your models, and compare runs"),
         ),
     ),
     (

@@ -15,14 +15,22 @@ def init(
     context: typer.Context,
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="Where; made if it is not there.")],
     task: Annotated[
-        str, typer.Option("--task", metavar="TASK", help="reasoning-gym:FAMILY[?key=value] or jsonl:FILE.")
+        str,
+        typer.Option(
+            "--task",
+            metavar="TASK",
+            help="reasoning-gym:FAMILY[?key=value], qa:DATASET[?key=value] or jsonl:FILE.",
+        ),
     ],
     seed: Annotated[
         str,
         typer.Option(
-            "--seed", metavar="SEED", help="A seed's name, or your own harness: a file or a folder."
+            "--seed",
+            metavar="SEED",
+            help="A seed's name, or your own harness: a file or a folder. (default: retrieval for qa, else minimal)",
+            show_default=False,
         ),
-    ] = "minimal",
+    ] = "",
     profile: Annotated[str, typer.Option("--profile", help="A named set of values: small.")] = "",
     score: Annotated[
         bool, typer.Option("--score/--no-score", help="Measure the seed on the evaluation set.")
@@ -35,11 +43,13 @@ def init(
     Questions are drawn once, into questions/: feedback, scoring, confirmation and evaluation sets
     that share no question. Values given with -c or --profile are written to hl.toml.
 
-    Seeds: minimal, cot, self-consistency, react, reflexion, interpreter.
+    Seeds: minimal, cot, self-consistency, react, reflexion, interpreter; and retrieval, which
+    searches a corpus. Data sets: tiny (generated), hotpotqa, musique, 2wiki (docs/tasks.md).
 
     \b
     Examples:
       hl init my-agent --task reasoning-gym:chain_sum
+      hl init reader --task qa:tiny
       hl init small --task reasoning-gym:gcd --profile small --seed interpreter
       hl -c solver.engine=openai -c solver.model=qwen -c solver.base_url=http://127.0.0.1:8000/v1 \\
          init mine --task jsonl:questions.jsonl --seed my_harness.py
@@ -65,8 +75,9 @@ def init(
             on_progress=lambda done, total: display.update(
                 Snapshot(phase="questions", done=done, total=total)
             ),
+            on_index=lambda done, total: display.update(Snapshot(phase="index", done=done, total=total)),
         )
-    workspace = made.workspace
+    workspace, seed = made.workspace, made.seed
     if made.notice:
         warn(made.notice)
     if made.generated.note:
@@ -81,6 +92,10 @@ def init(
 
         async def run() -> object:
             with workspace.cache() as cache, open_progress(quiet=json) as display:
+                # A corpus that lies in the repository is indexed here, before the attempts.
+                workspace.search(
+                    lambda done, total: display.update(Snapshot(phase="index", done=done, total=total))
+                )
                 progress = RunProgress(display)
                 async with workspace.evaluator(cache, Meter(), Switches(unsafe=unsafe)) as evaluator:
                     revision = workspace.read()

@@ -20,7 +20,7 @@ from hl.config.keys import KEYS, Value, show
 from hl.config.load import FILE, config_dir, read_values
 from hl.errors import RepositoryError
 
-HARMLESS_TASKS = ("reasoning-gym:",)
+HARMLESS_TASKS = ("reasoning-gym:", "qa:tiny")
 """Task names that read no file of the repository's choosing and run no code of its own."""
 
 

@@ -12,6 +12,8 @@ The first rule whose conditions all hold answers; which of its replies depends o
 {"text": T, "times": N}. Tokens are words unless the rule says otherwise; `max_tokens` and `stop` cut replies
 as a model's would be cut.
 
+`model = "reader"` without a file answers by a shipped function instead: a rule-based reader, see `hl.engines.reader`.
+
 `python -m hl.engines.scripted --serve FILE` answers the same over HTTP, with faults if asked; see
 `hl.engines.serve`.
 """
@@ -33,6 +35,9 @@ from hl.types import ChatReply, ChatRequest, Message
 
 Function = Callable[[tuple[Message, ...], ChatRequest], str]
 """A reply computed in Python, for tests."""
+
+READER = "reader"
+"""The model name that stands for the shipped reader."""
 
 _WORD = re.compile(r"\S+")
 
@@ -207,8 +212,14 @@ class ScriptedEngine:
     @classmethod
     def from_spec(cls, spec: EngineSpec) -> "ScriptedEngine":
         """Open the rules file that a spec names."""
+        if not spec.path and spec.model == READER:
+            from hl.engines.reader import VERSION, read
+
+            return cls(function=lambda messages, request: read(messages), label=VERSION, price=spec.price)
         if not spec.path:
-            raise UsageError("the scripted engine needs a rules file", hint='path = "replies.json"')
+            raise UsageError(
+                "the scripted engine needs a rules file", hint='path = "replies.json", or model = "reader"'
+            )
         engine = cls.from_file(spec.path)
         engine.price = spec.price
         return engine

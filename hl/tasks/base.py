@@ -5,11 +5,12 @@ sandbox as a callable that is passed in, so that this room imports nothing of th
 plug-ins: the kinds of task are listed in `open_task`.
 """
 
+import difflib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, quote
 
 from hl.errors import UsageError
 from hl.types import Grader, QuestionSets, Role, Status, TaskSpec
@@ -46,8 +47,10 @@ class FunctionOutcome(Protocol):
 RunFunction = Callable[[str, str, Sequence[Any]], Awaitable[FunctionOutcome]]
 """`await run_function(source, name, args)`: the sandbox's grader profile, its limits (GRADE_*) bound by the caller."""
 
+KINDS = ("reasoning-gym", "qa", "jsonl")
+
 Progress = Callable[[int, int], None]
-"""Called with (questions made so far, questions wanted)."""
+"""Called with (questions made so far, questions wanted; 0 while unknown)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +67,7 @@ class Generated:
     note: str = ""
     """One sentence for the user where something is worth saying, else empty."""
     files: tuple[tuple[str, str], ...] = ()
-    """(name, text) of what the grader needs beside the sets, such as the user's own `grader.py`."""
+    """(name, text) of what grading and searching need beside the sets, such as the user's own `grader.py`."""
 
 
 class Task(Protocol):
@@ -112,7 +115,7 @@ def split_name(name: str) -> tuple[str, str, dict[str, str]]:
     if not colon or not rest:
         raise UsageError(
             f"task {name!r} has no kind",
-            hint="write reasoning-gym:FAMILY or jsonl:FILE, such as reasoning-gym:gcd",
+            hint="write reasoning-gym:FAMILY, qa:DATASET or jsonl:FILE, such as reasoning-gym:gcd",
         )
     rest, mark, query = rest.partition("?")
     params: dict[str, str] = {}
@@ -134,7 +137,7 @@ def open_task(name: str, params: Mapping[str, str] | None = None, *, root: Path 
     """Open a task by name; quick, reads no questions yet.
 
     Args:
-        name: `reasoning-gym:<family>` or `jsonl:<file>`, with or without `?key=value&...`.
+        name: `reasoning-gym:<family>`, `qa:<dataset>` or `jsonl:<file>`, with or without `?key=value&...`.
         params: More parameters; they win over those in the name.
         root: Where relative file names start; the current directory by default.
 
@@ -151,7 +154,19 @@ def open_task(name: str, params: Mapping[str, str] | None = None, *, root: Path 
         from hl.tasks.jsonl import JsonlTask
 
         return JsonlTask.open(rest, merged, root or Path.cwd())
-    raise UsageError(f"task {name!r} is of unknown kind {kind!r}", hint="kinds: reasoning-gym, jsonl")
+    if kind == "qa":
+        from hl.tasks.qa import QaTask
+
+        return QaTask.open(rest, merged, root or Path.cwd())
+    raise UsageError(
+        f"task {name!r} is of unknown kind {kind!r}{nearest(kind, KINDS)}", hint=f"kinds: {', '.join(KINDS)}"
+    )
+
+
+def nearest(name: str, known: Sequence[str]) -> str:
+    """`; did you mean 'gcd'?`, or nothing where no known name is near."""
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 def open_grader(spec: TaskSpec, files: tuple[tuple[str, str], ...], run_function: RunFunction) -> Grader:
@@ -168,3 +183,26 @@ def open_grader(spec: TaskSpec, files: tuple[tuple[str, str], ...], run_function
 
         return JsonlTask(rest, Path(rest), spec.params, files).grader(run_function)
     return open_task(spec.name, dict(spec.params)).grader(run_function)
+
+
+def locate(name: str) -> str:
+    """The task's name with its corpus by absolute path: it is read again whenever the harness runs, from elsewhere."""
+    kind, rest, params = split_name(name)
+    if kind != "qa" or "corpus" not in params:
+        return name
+    params["corpus"] = str(Path(params["corpus"]).resolve())
+    query = "&".join(f"{key}={quote(value, safe='/:,~')}" for key, value in params.items())
+    return f"{kind}:{rest}?{query}"
+
+
+def prepare(name: str, on_progress: Progress | None = None) -> None:
+    """Index the corpus that a task's name gives, if it gives one.
+
+    Raises:
+        UsageError: A line of the corpus is wrong.
+    """
+    kind, _, params = split_name(name)
+    if kind == "qa" and "corpus" in params:
+        from hl.tasks.retrieval import open_corpus
+
+        open_corpus(Path(params["corpus"]), on_progress)

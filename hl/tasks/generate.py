@@ -6,12 +6,14 @@ answer grades 1.0 by the rule that will grade harnesses; what does not is droppe
 how a small family is shared out: the caller does.
 """
 
+import contextlib
 import json
 import os
 import random
+import signal
 import sys
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any, TextIO
 
 from hl.tasks import confined
@@ -27,6 +29,8 @@ BASE_SEED = 10_000_000
 ERRORS_IN_A_ROW = 50
 HOPELESS = 500
 """Questions without a usable answer after which the parameters are at fault, if hardly any others came."""
+ITEM_S = 10.0
+"""Processor time for one question: `number_sequence` searches for ever from some seeds. Such a question is left out."""
 EXAMPLES = ("example_answer", "possible_answer", "example_correct_answer")
 """Where families without a gold answer keep one that is right."""
 
@@ -44,6 +48,22 @@ def usable(family: str, params: str, item: dict[str, Any]) -> bool:
         answer = answer if isinstance(answer, str) else json.dumps(answer)
     answer = str(answer).strip()
     return bool(answer) and confined.score(family, params, json.dumps(encode(item)), answer) >= 0.999
+
+
+@contextlib.contextmanager
+def limited(seconds: float) -> Generator[None]:
+    """TimeoutError in the body once it has used that much processor time."""
+
+    def stop(signum: int, frame: object) -> None:
+        raise TimeoutError(f"no question after {seconds:g} s")
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
 class Draw:
@@ -70,7 +90,8 @@ class Draw:
                 random.seed(seed + index)  # for generators that draw from the global state
                 self.drawn += 1
                 try:
-                    item = data[index]
+                    with limited(ITEM_S):
+                        item = data[index]
                 except Exception as error:
                     failures += 1
                     if failures >= ERRORS_IN_A_ROW:

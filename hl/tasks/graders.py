@@ -13,8 +13,9 @@ from typing import Any
 
 from hl.errors import SandboxError
 from hl.tasks.base import ANSWER_MAX_BYTES, RunFunction
+from hl.tasks.formats import canonical_gold, form_of
 from hl.tasks.text_rules import Rule
-from hl.types import Gold, Grade, Status
+from hl.types import Gold, Grade, Grader, Status
 
 FLOORS = (0.01, 0.02, 0.05)
 """What reasoning-gym pays for answering at all; mapped to 0."""
@@ -49,6 +50,18 @@ class TextGrader:
         if not text or gold.answer is None:
             return ZERO
         return as_grade(max(self._rule(text, accepted) for accepted in accepted_answers(gold)))
+
+
+class FormGrader:
+    """Format-varied questions: the answer must have the asked form, then the family's own grader takes the bare one."""
+
+    def __init__(self, inner: Grader) -> None:
+        self._inner = inner
+
+    async def grade(self, gold: Gold, answer: str) -> Grade:
+        """Grade one answer."""
+        bare = form_of(gold).strip(readable(answer))
+        return ZERO if bare is None else await self._inner.grade(canonical_gold(gold), bare)
 
 
 def accepted_answers(gold: Gold) -> list[str]:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 from hl.errors import HlError, RepositoryError
 from hl.tasks.base import Generated
+from hl.tasks.formats import canonical_text
 from hl.tasks.identity import question_id
 from hl.types import Gold, Question, QuestionSet, QuestionSets, Role, TaskSpec
 
@@ -43,7 +44,7 @@ class Manifest:
     hashes: Mapping[str, str]
     """Hex sha256 by file name."""
     files: tuple[tuple[str, str], ...] = ()
-    """(name, text) of what the grader needs beside the sets."""
+    """(name, text) of what grading and searching need beside the sets; part of the task's digest."""
 
 
 def write_sets(directory: Path, generated: Generated, spec: TaskSpec, family: str) -> Manifest:
@@ -206,11 +207,12 @@ def _parse_set(path: Path, role: Role, text: str, family: str, seen: dict[str, s
                 or not isinstance(entry, dict)
             ):
                 raise TypeError("a field has the wrong type")
+            canonical = canonical_text(question, cast("dict[str, Any]", entry))
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise RepositoryError(
                 f"{where} is not a question: {_why(error)}", hint="git checkout -- questions"
             ) from None
-        if question_id(family, question) != key:
+        if question_id(family, canonical) != key:
             raise RepositoryError(
                 f"{where} was changed: its id {key!r} is not that of its text",
                 hint="git checkout -- questions",

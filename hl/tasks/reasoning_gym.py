@@ -20,7 +20,8 @@ import hl
 from hl.errors import HlError, UsageError
 from hl.tasks.base import Generated, Progress, RunFunction
 from hl.tasks.families import FAMILIES, GRADER_VERSION, REASONING_GYM_VERSION, Family
-from hl.tasks.graders import ReasoningGymGrader, TextGrader
+from hl.tasks.formats import CANONICAL, CHOICES, FORMATS_VERSION, PARAMETER, VARIED, vary
+from hl.tasks.graders import FormGrader, ReasoningGymGrader, TextGrader
 from hl.tasks.sharing import PRIORITY, Item, as_sets, share_out, shortage
 from hl.tasks.text_rules import RULES
 from hl.types import Gold, Grader, Question, Role, TaskSpec
@@ -35,7 +36,9 @@ class ReasoningGymTask:
 
     family: Family
     params: tuple[tuple[str, str], ...]
-    """Sorted by name, as written."""
+    """The family's own, sorted by name, as written."""
+    varied: bool = False
+    """Whether each question asks for its answer in a form of its own (`formats.py`)."""
 
     @classmethod
     def open(cls, name: str, params: Mapping[str, str]) -> "ReasoningGymTask":
@@ -50,17 +53,18 @@ class ReasoningGymTask:
                 difflib.get_close_matches(name, FAMILIES, n=3, cutoff=0.5)
                 or [other for other in FAMILIES if name and name in other][:3]
             )
-            hint = (
-                f"did you mean {' or '.join(near)}?"
-                if near
-                else "some families: chain_sum, gcd, letter_counting, maze, sudoku"
-            )
+            hint = f"did you mean {' or '.join(near)}?" if near else "hl bench families"
             raise UsageError(f"reasoning-gym has no family {name!r}", hint=hint)
         if family.status == "refused":
+            raise UsageError(f"the family {name} is refused: {family.reason}", hint="hl bench families")
+        own = dict(params)
+        chosen = own.pop(PARAMETER, CANONICAL)
+        if chosen not in CHOICES:
             raise UsageError(
-                f"the family {name} is refused: {family.reason}", hint="name another family, such as gcd"
+                f"parameter {PARAMETER!r} must be {' or '.join(CHOICES)}, not {chosen!r}",
+                hint=f"write reasoning-gym:{name}?{PARAMETER}={VARIED}",
             )
-        return cls(family, tuple(sorted(params.items())))
+        return cls(family, tuple(sorted(own.items())), chosen == VARIED)
 
     @property
     def identity_family(self) -> str:
@@ -71,15 +75,21 @@ class ReasoningGymTask:
     def spec(self) -> TaskSpec:
         """Name, parameters, version and the description for the proposer."""
         family = self.family
+        version = f"reasoning-gym {REASONING_GYM_VERSION}, hl grader {GRADER_VERSION}"
+        form = "White space at the ends of an answer does not matter; an empty answer earns 0."
+        if self.varied:
+            form += (
+                " The last sentence of each question names one more demand on the form, which differs from question to "
+                "question; an answer in any other form earns 0, and the rest is graded as if it were not there."
+            )
         return TaskSpec(
             name=self.identity_family,
             description=(
                 f"Questions of the reasoning-gym family {family.name}. Each question {family.asks}, "
-                f"and says in its own words how the answer is to be written. White space at the ends of an answer does "
-                f"not matter; an empty answer earns 0. {family.rule}"
+                f"and says in its own words how the answer is to be written. {form} {family.rule}"
             ),
-            params=self.params,
-            version=f"reasoning-gym {REASONING_GYM_VERSION}, hl grader {GRADER_VERSION}",
+            params=tuple(sorted((*self.params, (PARAMETER, VARIED)))) if self.varied else self.params,
+            version=f"{version}, hl formats {FORMATS_VERSION}" if self.varied else version,
             gold_visible=family.gold_visible,
         )
 
@@ -92,10 +102,12 @@ class ReasoningGymTask:
     def grader(self, run_function: RunFunction) -> Grader:
         """In process for exact texts and numbers, else in the sandbox."""
         if self.family.host:
-            return TextGrader(RULES[self.family.host])
-        return ReasoningGymGrader(
-            self.family.name, json.dumps(dict(self.params), sort_keys=True), run_function
-        )
+            grader: Grader = TextGrader(RULES[self.family.host])
+        else:
+            grader = ReasoningGymGrader(
+                self.family.name, json.dumps(dict(self.params), sort_keys=True), run_function
+            )
+        return FormGrader(grader) if self.varied else grader
 
     def generate(self, sizes: Mapping[Role, int], progress: Progress | None = None) -> Generated:
         """Make the sets in a child process.
@@ -117,7 +129,7 @@ class ReasoningGymTask:
             if "failed" in message:
                 raise HlError(f"the generator of {self.family.name} failed: {message['failed']}")
             if "item" in message:
-                items[Role(message["role"])].append(_item(message["item"]))
+                items[Role(message["role"])].append(self._item(message["item"]))
                 done += 1
                 if progress is not None:
                     progress(done, total)
@@ -130,17 +142,17 @@ class ReasoningGymTask:
         note = shortage(f"the family {self.family.name}", done, sizes, items) if done < total else ""
         return Generated(as_sets(items), summary["distinct"], summary["drawn"], done < total, note)
 
+    def _item(self, row: Mapping[str, Any]) -> Item:
+        if self.varied:
+            text, gold = vary(row["id"], row["question"], row["answer"], row["entry"])
+            return Question(row["id"], text), gold
+        entry = json.dumps(row["entry"], separators=(",", ":"))
+        return Question(row["id"], row["question"]), Gold(row["id"], row["answer"], entry)
 
-def _item(row: Mapping[str, Any]) -> Item:
-    entry = json.dumps(row["entry"], separators=(",", ":"))
-    return Question(row["id"], row["question"]), Gold(row["id"], row["answer"], entry)
 
-
-def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Messages of `generate.py`, run with a fixed PYTHONHASHSEED (`-I` would ignore it)."""
-    root = str(Path(hl.__file__).parent.parent)
-    program = f"import sys; sys.path.append({root!r}); from hl.tasks.generate import main; main()"
-    environment = {
+def generator_environment() -> dict[str, str]:
+    """The variables of the process that makes questions: what could change them is fixed, whatever the user's says."""
+    return {
         "PATH": os.environ.get("PATH", os.defpath),
         "LC_ALL": "C.UTF-8",
         "TZ": "UTC",
@@ -148,13 +160,19 @@ def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Messages of `generate.py`, run with a fixed PYTHONHASHSEED (`-I` would ignore it)."""
+    root = str(Path(hl.__file__).parent.parent)
+    program = f"import sys; sys.path.append({root!r}); from hl.tasks.generate import main; main()"
     with tempfile.TemporaryFile() as complaints:
         child = subprocess.Popen(
             [sys.executable, "-s", "-P", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
-            env=environment,
+            env=generator_environment(),
         )
         assert child.stdin is not None and child.stdout is not None
         with child.stdin, child.stdout:

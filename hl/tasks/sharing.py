@@ -5,6 +5,7 @@ proportions that were asked for, and every set its minimum. What is left over go
 and confirmation. Sets never overlap, whatever that costs.
 """
 
+import hashlib
 from collections.abc import Mapping, Sequence
 
 from hl.errors import HlError
@@ -50,6 +51,28 @@ def share_out(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> d
                 counts[role] += 1
     ordered = iter(sorted(pool, key=lambda item: item[0].id))
     return {role: [next(ordered) for _ in range(counts[role])] for role in PRIORITY}
+
+
+def deal(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> tuple[dict[Role, list[Item]], str]:
+    """The four sets from a pool: dealt in order of the ids' hashes, evaluation first.
+
+    Args:
+        pool: Distinct questions.
+        sizes: What was asked for.
+        source: Where they come from, for messages.
+
+    Returns:
+        The sets, and one sentence where they became smaller; else an empty text.
+
+    Raises:
+        HlError: Not even the minimal sets can be filled.
+    """
+    ordered = sorted(pool, key=lambda item: hashlib.sha256(item[0].id.encode()).digest())
+    if len(ordered) < sum(sizes.values()):
+        items = share_out(ordered, sizes, source)
+        return items, shortage(source, len(ordered), sizes, items)
+    rest = iter(ordered)
+    return {role: [next(rest) for _ in range(sizes[role])] for role in PRIORITY}, ""
 
 
 def as_sets(items: Mapping[Role, Sequence[Item]]) -> QuestionSets:

@@ -1,13 +1,14 @@
-"""Three questions of every family, made once, and graded once in the real sandbox."""
+"""A few questions of every family, made in two processes, and graded once in the real sandbox."""
 
 import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import pytest
 
@@ -16,11 +17,13 @@ from hl.sandbox.host import Limits, Sandbox
 from hl.tasks.base import GRADE_MEMORY_MB
 from hl.tasks.codec import decode
 from hl.tasks.families import FAMILIES
-from hl.tasks.reasoning_gym import ReasoningGymTask
-from hl.types import Gold, Grade
+from hl.tasks.reasoning_gym import ReasoningGymTask, generator_environment
+from hl.types import Gold, Grade, Role
 
 NAMES = sorted(name for name, family in FAMILIES.items() if family.status != "refused")
 EACH = 3
+"""Evaluation questions, which are graded; of the other sets one each."""
+ROLES = [[str(role), i, EACH if role is Role.EVALUATION else 1] for i, role in enumerate(Role)]
 
 _PROGRAM = f"""
 import json, sys
@@ -30,13 +33,14 @@ for family in json.load(sys.stdin):
     def write(message):
         sys.__stdout__.write(json.dumps([family, message]) + "\\n")
     sys.stdout = sys.stderr
-    generate.serve({{"family": family, "params": {{}}, "roles": [["evaluation", 3, {EACH}]]}}, write)
+    generate.serve({{"family": family, "params": {{}}, "roles": {ROLES!r}}}, write)
 """
 
 HOSTILE = {
     "nonsense": "qwjx vbnk",
     "power": "9**9**9**9",
     "code": "__import__('os').system('touch /tmp/hl-graded')",
+    "none": "None",
     "nan": "nan",
     "exponent": "1e999999999",
     "digits": "9" * 5000,
@@ -47,25 +51,51 @@ HOSTILE = {
 """Answers that must cost nothing but their own grade."""
 
 
-@pytest.fixture(scope="session")
-def entries() -> dict[str, list[dict[str, Any]]]:
-    """Items of `generate.py` by family: all families in one process, or starting up would take minutes."""
-    done = subprocess.run(
+def start(hash_seed: str, out: IO[str]) -> "subprocess.Popen[str]":
+    """The generator for a user with that hash seed: all families in one process, or starting up would take minutes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONHASHSEED", hash_seed)
+        environment = generator_environment()
+    child = subprocess.Popen(
         [sys.executable, "-s", "-P", "-W", "ignore", "-c", _PROGRAM],
-        input=json.dumps(NAMES),
-        capture_output=True,
+        stdin=subprocess.PIPE,
+        stdout=out,
+        stderr=subprocess.DEVNULL,
         text=True,
-        env={"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1"},
-        check=False,
+        env=environment,
     )
-    assert done.returncode == 0, done.stderr[-2000:]
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
-    for line in done.stdout.splitlines():
-        family, message = json.loads(line)
-        assert "usage" not in message, message
-        if "item" in message:
-            found[family].append(message["item"])
-    return found
+    assert child.stdin is not None
+    child.stdin.write(json.dumps(NAMES))
+    child.stdin.close()
+    return child
+
+
+@pytest.fixture(scope="session")
+def drawn() -> tuple[dict[str, list[dict[str, Any]]], ...]:
+    """Messages of `generate.py` with an item, by family: from two processes whose users have different hash seeds."""
+    found: list[dict[str, list[dict[str, Any]]]] = []
+    with tempfile.TemporaryFile("w+") as one, tempfile.TemporaryFile("w+") as two:
+        children = [(start("1", one), one), (start("12345", two), two)]
+        for child, out in children:
+            assert child.wait() == 0
+            out.seek(0)
+            items: dict[str, list[dict[str, Any]]] = {name: [] for name in NAMES}
+            for line in out:
+                family, message = json.loads(line)
+                assert "usage" not in message and "failed" not in message, message
+                if "item" in message:
+                    items[family].append(message)
+            found.append(items)
+    return tuple(found)
+
+
+@pytest.fixture(scope="session")
+def entries(drawn: tuple[dict[str, list[dict[str, Any]]], ...]) -> dict[str, list[dict[str, Any]]]:
+    """The evaluation items by family."""
+    return {
+        name: [message["item"] for message in messages if message["role"] == Role.EVALUATION]
+        for name, messages in drawn[0].items()
+    }
 
 
 def gold_of(item: dict[str, Any]) -> Gold:

@@ -35,6 +35,15 @@ class Evidence:
         return calls or any(event.kind == "python" for case in self.cases for event in case.trace)
 
     @cached_property
+    def writes_notes(self) -> bool:
+        """Whether some run asked the model for something between a search and its last call."""
+        for case in self.cases:
+            kinds = [event.kind for event in case.trace]
+            if "search" in kinds and kinds[kinds.index("search") :].count("chat") > 1:
+                return True
+        return False
+
+    @cached_property
     def cases(self) -> tuple[Case, ...]:
         """All feedback cases."""
         return (*self.context.report.failures, *self.context.report.successes)

@@ -19,7 +19,9 @@ Revision = tuple[Step, ...]
 
 def revisions(evidence: Evidence) -> Iterator[Revision]:
     """Revisions by expected worth, repeats of what this parent was already given last."""
-    plan = list(_loop_first(evidence) if not evidence.runs_code else _improve_loop(evidence))
+    # A search whose passages the answering call never sees is the plainest broken hand-over there is.
+    plan: list[Revision] = [(steps.PASSAGES,)] if evidence.writes_notes else []
+    plan += list(_loop_first(evidence) if not evidence.runs_code else _improve_loop(evidence))
     plan += _weaker(evidence)
     first: dict[frozenset[str], Revision] = {}
     for revision in plan:

@@ -230,6 +230,24 @@ def more_demonstrations() -> Step:
     return demonstrations(pairs, "general demonstrations", keep=True, drawn=False)
 
 
+def passages() -> Step:
+    """Found passages instead of the model's words about them, wherever a later call is given those."""
+    inner = layer(
+        "passages", "passages handed on", "hand on found passages, not summaries of them", "solve_from_notes"
+    )
+
+    def change(source: Source) -> str | None:
+        return inner.change(source) if searches(source) else None
+
+    return Step(inner.name, inner.words, change)
+
+
+def searches(source: Source) -> bool:
+    """Whether the harness searches a corpus; `re.search` is something else."""
+    owners = {source.segment(call.func).split(".")[0].strip() for call in source.calls("search")}
+    return bool(owners - {"re", "regex"})
+
+
 IMPORTS = code_filter("imports", "import prelude", "import what programs forget to import")
 BRACKETS = code_filter("brackets", "bracket repair", "balance brackets before running a program")
 NAMES = code_runner("names", "name repair", "take the name that Python suggests for an unknown one")
@@ -252,6 +270,7 @@ WARM = layer(
     "solve_coldly",
     helpers=["warmer"],
 )
+PASSAGES = passages()
 FENCES = fences()
 NEAREST = nearest()
 GENERAL_DEMONSTRATIONS = more_demonstrations()

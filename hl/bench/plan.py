@@ -1,0 +1,174 @@
+"""What a bench run is: tasks, models, protocol and sizes; its cells; and what it would cost at most."""
+
+import difflib
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from hl.bench.models import Model
+from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE
+from hl.errors import UsageError
+
+GUESSED_TOKENS = 512
+"""Tokens of one attempt, where nothing was measured (as `hl revise --dry-run` guesses)."""
+SLUG_CHARS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class BenchTask:
+    """A task of the run."""
+
+    name: str
+    """As `hl init --task` takes it."""
+    family: str
+    cluster: str
+    role: str = ""
+    """On the track; empty off it."""
+
+    @property
+    def slug(self) -> str:
+        """A folder's name; parameters that are long, such as paths, become a digest."""
+        kept = self.name.removeprefix("reasoning-gym:")
+        if len(kept) > SLUG_CHARS:
+            digest = hashlib.sha256(kept.encode()).hexdigest()[:8]
+            kept = f"{kept.partition('?')[0][:SLUG_CHARS]}-{digest}"
+        return re.sub(r"[^A-Za-z0-9._-]+", "-", kept).strip("-.")
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How much of what. Everything here is part of the run's identity."""
+
+    contexts: int
+    """Contexts a task: the same seed with other feedback and scoring questions."""
+    proposals: int
+    """K."""
+    feedback: int
+    scoring: int
+    evaluation: int
+    seed: str = "minimal"
+    """The harness that is revised."""
+    select: str = "improve"
+    """Who becomes the head of a chain."""
+    rounds: int = 0
+    """Of a chain; 0 is the single-step protocol."""
+    chains: int = 0
+    independent: int = 0
+    """Independent proposals on the seed, next to the chains."""
+    report: str = "full"
+    """`full`, `shuffled` or `none`: what the proposer is told."""
+    baselines: tuple[str, ...] = ()
+    """Hand-made seed harnesses that are measured too."""
+    again: bool = True
+    """Whether seed and winner of a single step are measured twice (A/A)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """One bench run."""
+
+    benchmark: str
+    """`reasoning-gym` or `qa`."""
+    tasks: tuple[BenchTask, ...]
+    solvers: tuple[Model, ...]
+    proposers: tuple[Model, ...]
+    settings: Settings
+    overrides: tuple[str, ...] = ()
+    """`-c` texts, for every cell."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellPlan:
+    """One repository of the run."""
+
+    name: str
+    protocol: str
+    task: BenchTask
+    solver: Model
+    proposer: Model
+    block: int
+    """Number of the context or chain, from 1."""
+    baselines: bool
+    """Whether the hand-made harnesses are measured here: once a task and solver."""
+
+
+def cells(plan: Plan) -> Iterator[CellPlan]:
+    """Every cell, task by task, so that a run that is stopped has whole tasks."""
+    s = plan.settings
+    blocks = [(SINGLE, n + 1, str(n + 1)) for n in range(s.contexts)]
+    if s.rounds:
+        blocks = [(CHAIN, n + 1, f"chain-{n + 1}") for n in range(s.chains)]
+        blocks += [(INDEPENDENT, 1, INDEPENDENT)] if s.independent else []
+    several = len(plan.solvers) * len(plan.proposers) > 1
+    for task in plan.tasks:
+        for solver in plan.solvers:
+            for proposer in plan.proposers:
+                for place, (protocol, block, suffix) in enumerate(blocks):
+                    arm = f"-{solver.label}-{proposer.label}" if several else ""
+                    first = place == 0 and proposer is plan.proposers[0]
+                    yield CellPlan(
+                        f"{task.slug}{arm}-{suffix}", protocol, task, solver, proposer, block, first
+                    )
+
+
+def attempts(plan: Plan) -> int:
+    """Upper bound of harness runs: duplicates, failed edits and repeated questions cost nothing."""
+    s = plan.settings
+    total = 0
+    for cell in cells(plan):
+        k = s.independent if cell.protocol == INDEPENDENT else s.proposals
+        rounds = s.rounds if cell.protocol == CHAIN else 1
+        total += rounds * (s.feedback + s.scoring * (1 + k)) + s.evaluation * (1 + rounds * k)
+        total += 2 * s.evaluation if s.again and cell.protocol == SINGLE else 0
+        total += len(s.baselines) * s.evaluation if cell.baselines else 0
+        total += s.feedback if s.report == "shuffled" else 0
+    return total
+
+
+def proposer_calls(plan: Plan) -> int:
+    """Replies asked of proposers that are models."""
+    s = plan.settings
+    total = 0
+    for cell in cells(plan):
+        if cell.proposer.engine != "catalog":
+            k = s.independent if cell.protocol == INDEPENDENT else s.proposals
+            total += k * (s.rounds if cell.protocol == CHAIN else 1)
+    return total
+
+
+def check(plan: Plan) -> None:
+    """Refuse what cannot be run.
+
+    Raises:
+        UsageError: Two models of one name, two tasks of one folder, or a control that needs more than there is.
+    """
+    for what, models in (("--solver", plan.solvers), ("--proposer", plan.proposers)):
+        labels = [m.label for m in models]
+        if len(set(labels)) < len(labels):
+            raise UsageError(f"{what}: two models are called {_repeated(labels)}.", hint=f"{what} NAME=SPEC")
+    slugs = [t.slug for t in plan.tasks]
+    if len(set(slugs)) < len(slugs):
+        raise UsageError(f"the task {_repeated(slugs)} is given twice.", hint="name each task once")
+    if plan.settings.report == "shuffled" and len(plan.tasks) < 2:
+        raise UsageError(
+            "--report shuffled gives a task the report of another, and there is only one.",
+            hint="--report none, or a second family",
+        )
+
+
+def choose(name: str, known: Sequence[str], what: str, hint: str) -> str:
+    """The name, if it is known.
+
+    Raises:
+        UsageError: It is not; with the nearest that is.
+    """
+    if name in known:
+        return name
+    near = difflib.get_close_matches(name, known, n=1)
+    meant = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}."
+    raise UsageError(f"{name!r} is not {what}{meant}", hint=hint)
+
+
+def _repeated(names: Sequence[str]) -> str:
+    return next(repr(n) for n in names if list(names).count(n) > 1)

@@ -1,0 +1,127 @@
+"""The rows of a bench run: one a measured harness or proposal, with the grades that every table is made from.
+
+A cell's rows are written together once the cell is finished, so a cell that has rows is never opened again.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from hl.codec import decode, encode
+from hl.config.trust import write_file
+from hl.errors import RepositoryError
+from hl.types import Measurement
+
+FILE = "rows.jsonl"
+
+SEED, PROPOSAL, AGAIN, BASELINE, HEAD = "seed", "proposal", "again", "baseline", "head"
+"""Kinds of rows."""
+SINGLE, CHAIN, INDEPENDENT = "single", "chain", "independent"
+"""Protocols."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One harness on one block of questions."""
+
+    grades: tuple[float | None, ...]
+    """In set order; None where every attempt was lost through our fault."""
+    questions: str
+    """Digest of the block."""
+    attempts: int
+    calls: int
+    tokens: int
+    zero_call_share: float = 0.0
+    """Share of attempts that never asked the model."""
+
+    @property
+    def mean(self) -> float | None:
+        """Over the graded questions; None where there is none."""
+        graded = [g for g in self.grades if g is not None]
+        return sum(graded) / len(graded) if graded else None
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of `rows.jsonl`."""
+
+    cell: str
+    """Name of the cell's repository."""
+    protocol: str
+    """`single`, `chain` or `independent`."""
+    kind: str
+    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), or `head` (after a round of a chain)."""
+    task: str
+    family: str
+    cluster: str
+    role: str
+    """On the track: `sft`, `rl`, `unseen`, `near`, `excluded`; empty off it."""
+    solver: str
+    """Label of the frozen model."""
+    proposer: str
+    """Label of what wrote the edits."""
+    block: int
+    """Number of the context or of the chain, from 1."""
+    name: str = ""
+    """Which harness: `seed` or `winner` of an A/A row, the seed harness's name of a baseline."""
+    round: int = 0
+    """In its chain; 0 before the first."""
+    index: int = 0
+    """Of the proposal within its round."""
+    outcome: str = ""
+    """What became of the proposal."""
+    summary: str = ""
+    harness: str = ""
+    """Digest."""
+    duplicate_of: str = ""
+    """Digest of the equal candidate, for a duplicate."""
+    behavioural_noop: bool = False
+    commit: str = ""
+    """In the cell's repository."""
+    scoring: Sample | None = None
+    evaluation: Sample | None = None
+    proposer_tokens: int = 0
+    """What the reply cost the proposer, prompt and completion."""
+
+
+def sample(measurement: Measurement) -> Sample:
+    """The part of a measurement that tables need."""
+    return Sample(
+        grades=measurement.grades,
+        questions=measurement.questions,
+        attempts=sum(measurement.counts.values()),
+        calls=measurement.calls,
+        tokens=measurement.tokens,
+        zero_call_share=measurement.zero_call_share,
+    )
+
+
+def write_rows(run: Path, rows: Sequence[Row]) -> None:
+    """Replace the run's rows, at once or not at all."""
+    lines = (json.dumps(encode(row), sort_keys=True, allow_nan=False) + "\n" for row in rows)
+    write_file(run / FILE, "".join(lines))
+
+
+def load_rows(run: Path) -> tuple[Row, ...]:
+    """The run's rows so far; none before its first cell is finished.
+
+    Raises:
+        RepositoryError: The file holds something else; the message names the line.
+    """
+    path = run / FILE
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except FileNotFoundError:
+        return ()
+    except (OSError, UnicodeDecodeError) as error:
+        raise RepositoryError(f"{path} cannot be read: {error}.") from None
+    rows: list[Row] = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            rows.append(decode(Row, json.loads(line)))
+        except (ValueError, RecursionError) as error:
+            raise RepositoryError(
+                f"{path}:{number} is not a row of a bench run: {error}.", hint=f"rm {path}, and run it again"
+            ) from None
+    return tuple(rows)

@@ -1,0 +1,105 @@
+"""Tables say what they average, apart what must not be averaged, and who made the numbers."""
+
+from typing import Any
+
+from hl.bench.rows import BASELINE, Row
+from hl.bench.tables import Table, all_tables, compare, markdown, paper_tables, render_cell, scopes
+from tests.bench.kit import again, failed, row, sample, scored, seed
+
+MANIFEST: dict[str, Any] = {
+    "benchmark": "reasoning-gym",
+    "settings": {"proposals": 2, "report": "full"},
+    "grade": "raw",
+    "tasks": [],
+    "solvers": {"s": {"engine": "llamacpp", "model": "smollm2"}},
+    "proposers": {
+        "p": {"engine": "catalog"},
+        "q": {"engine": "openai", "model": "m", "base_url": "http://x/v1"},
+    },
+}
+
+
+def cell(proposer: str, grades: list[float], **values: Any) -> list[Row]:
+    rows = [
+        seed([0, 0, 0, 1], proposer=proposer, **values),
+        scored(0, grades, [1], proposer=proposer, **values),
+        failed(1, "not_found", proposer=proposer, **values),
+        again("seed", [0, 0, 0, 1], proposer=proposer, **values),
+    ]
+    return rows
+
+
+def lines(table: Table) -> dict[str, tuple[str, ...]]:
+    return {line[0]: line[1:] for line in table.rows}
+
+
+def named(tables: list[Table], title: str) -> Table:
+    return next(t for t in tables if t.title.startswith(title))
+
+
+def test_one_column_a_proposer_and_the_paired_difference_between_them() -> None:
+    rows = [*cell("p", [1, 1, 0, 1]), *cell("q", [1, 1, 1, 1])]
+    tables = all_tables(MANIFEST, rows)
+    summary = named(tables, "One step, unseen families")
+    assert summary.head == ("", "p", "q")
+    found = lines(summary)
+    assert [text.split(" ")[0] for text in found["mean of 2, failures 0"]] == ["0.375", "0.500"]
+    assert found["failed proposals"] == ("50% (not_found 1)",) * 2
+    assert found["  A/A noise floor"] == ("0.000 (+0.000 measured)",) * 2
+    assert "raw grades" in summary.notes[0] and "1 family" in summary.notes[0]
+    difference = named(tables, "Paired comparison").rows[0]
+    assert difference[0] == "q - p" and difference[2].startswith("+0.125")
+
+
+def test_families_of_training_and_test_and_those_apart_are_never_one_mean() -> None:
+    rows = [
+        *cell("p", [1, 1, 1, 1]),
+        *cell("p", [0, 0, 0, 0], family="maze", cluster="grids", role="rl"),
+        *cell("p", [0, 0, 0, 0], family="bf", cluster="programs", role="near"),
+        *cell("p", [0, 0, 0, 0], family="ab", cluster="strings", role="excluded"),
+        *cell("p", [0, 0, 0, 0], family="gcd (varied)", task="reasoning-gym:gcd?answer_format=varied"),
+    ]
+    found = {title: {r.family for r in kept} for title, kept in scopes(rows)}
+    assert found == {
+        "unseen families": {"gcd"},
+        "training families": {"maze"},
+        "training and unseen families": {"gcd", "maze"},
+        "near: untrained families of training clusters": {"bf"},
+        "excluded: the hard boundary": {"ab"},
+        "unseen families, format-varied questions": {"gcd (varied)"},
+    }
+
+
+def test_hand_made_harnesses_are_compared_with_the_seed() -> None:
+    rows = [*cell("p", [1, 1, 1, 1]), row(BASELINE, name="cot", evaluation=sample([0, 1, 0, 1]))]
+    table = named(all_tables(MANIFEST, rows), "Hand-made harnesses")
+    assert table.rows[0][0] == "cot"
+    assert table.rows[0][1].startswith("0.500") and table.rows[0][2].startswith("+0.250")
+
+
+def test_runs_are_compared_and_say_who_made_them() -> None:
+    table = compare([("one", MANIFEST, cell("p", [1, 1, 0, 1])), ("two", MANIFEST, cell("q", [1, 1, 1, 1]))])
+    assert [(line[0], line[1]) for line in table.rows] == [("one", "p on s"), ("two", "q on s")]
+    assert (
+        table.notes[0]
+        == "one: solver s = llamacpp smollm2; proposer p = catalog; q = openai m at http://x/v1"
+    )
+
+
+def test_the_paper_s_numbers_have_source_and_mark() -> None:
+    figures, curves = paper_tables()
+    assert figures.rows[0][:2] == ("reasoning-gym", "base") and figures.rows[0][3] == "0.317 ± 0.057"
+    assert {line[-1] for line in figures.rows} == {"paper", "second-hand"}
+    assert all(line[-2] for line in figures.rows)
+    assert len(curves.rows) == 11 and curves.rows[10] == ("10", "0.268", "0.138")
+
+
+def test_markdown_keeps_what_a_name_holds() -> None:
+    text = markdown([Table("T", ("a", "b"), (("x|y", "1"),), ("a note",))], "Run")
+    assert text == "# Run\n\n## T\n\n| a | b |\n|---|---:|\n| x\\|y | 1 |\n\n- a note\n"
+
+
+def test_a_finished_cell_on_one_line() -> None:
+    assert render_cell(cell("p", [1, 1, 0, 1])) == (
+        "seed 0.250, mean 0.375, oracle 0.750; not_found 1, scored 1"
+    )

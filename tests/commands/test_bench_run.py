@@ -1,0 +1,293 @@
+"""`hl bench` from the command line, with scripted models, the real sandbox and real repositories."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.commands.conftest import Result, Run
+
+GOOD = """Work it out in Python
+
+<<<<<<< SEARCH
+def solve(model, question):
+    return extract(ask(model, question))
+=======
+def solve(model, question):
+    import math
+
+    numbers = [int(n) for n in re.findall(r"-?[0-9]+", question.split("Example")[-1])]
+    if "Divisor" in question:
+        return str(math.gcd(*numbers))
+    ask(model, question)
+    return "0"
+>>>>>>> REPLACE
+"""
+IDLE = """Ask politely
+
+<<<<<<< SEARCH
+    return model(question + "\\n\\n" + INSTRUCTION)
+=======
+    return model("Please: " + question + "\\n\\n" + INSTRUCTION)
+>>>>>>> REPLACE
+"""
+LOST = """Ask the oracle
+
+<<<<<<< SEARCH
+    return oracle(question)
+=======
+    return model(question)
+>>>>>>> REPLACE
+"""
+SIZES = [
+    "--families",
+    "gcd,lcm",
+    "--feedback",
+    "2",
+    "--scoring",
+    "3",
+    "--evaluation",
+    "6",
+    "--proposals",
+    "4",
+]
+
+
+def write_scripts(folder: Path, *, delay_s: float = 0.0) -> list[str]:
+    """Scripts of both models; returns the options that name them."""
+    solver = {"rules": [{"when": "", "replies": ["no idea"], "delay_s": delay_s}], "log": "solver.log"}
+    proposer = {"rules": [{"when": "", "replies": [GOOD, IDLE, LOST, GOOD]}], "log": "proposer.log"}
+    (folder / "solver.json").write_text(json.dumps(solver))
+    (folder / "proposer.json").write_text(json.dumps(proposer))
+    return ["--solver", "s=scripted:solver.json", "--proposer", "p=scripted:proposer.json"]
+
+
+def bench(folder: Path, *arguments: str) -> Result:
+    done = subprocess.run(
+        [sys.executable, "-m", "hl.cli", "bench", *arguments],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=240,
+    )
+    return Result(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def rows(run: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
+
+
+def asked(folder: Path, name: str = "solver.log") -> list[str]:
+    """Every call that a scripted engine was asked, in order."""
+    path = folder / name
+    return path.read_text().splitlines() if path.exists() else []
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A folder with a finished run of two families in `one`."""
+    folder = tmp_path_factory.mktemp("bench")
+    done = bench(
+        folder, "reasoning-gym", *SIZES, *write_scripts(folder), "--baselines", "cot", "--out", "one"
+    )
+    assert done.code == 0, done.err
+    (folder / "out.txt").write_text(done.out)
+    yield folder
+
+
+def test_two_families_end_to_end(finished: Path) -> None:
+    run = finished / "one"
+    assert sorted(p.name for p in (run / "cells").iterdir()) == ["gcd-1", "lcm-1"]
+    for name in ("manifest.json", "rows.jsonl", "table.md", "bars.png", "bars.svg"):
+        assert (run / name).stat().st_size > 0
+    proposals = [r for r in rows(run) if r["kind"] == "proposal" and r["family"] == "gcd"]
+    # Each reply's place depends on its seed; what they come to does not.
+    outcomes = sorted(r["outcome"] for r in proposals)
+    assert outcomes == ["duplicate", "not_found", "scored", "scored"]
+    best = max((r for r in proposals if "evaluation" in r), key=lambda r: sum(r["evaluation"]["grades"]))
+    assert best["evaluation"]["grades"] == [1.0] * 6 and best["evaluation"]["zero_call_share"] == 1.0
+    kinds = {(r["kind"], r.get("name", "")) for r in rows(run)}
+    assert {("again", "seed"), ("again", "winner"), ("baseline", "cot")} <= kinds
+    out = " ".join((finished / "out.txt").read_text().split())
+    # One good candidate and its repeat of four on gcd: mean (1 + 1 + 0 + 0) / 4, over both families a quarter.
+    assert "mean of 4, failures 0 0.250" in out
+    assert "25% (not_found 2)" in out and "best of 4 chosen on scoring 0.500" in out
+    assert "A/A noise floor" in out and "cot" in out
+
+
+def test_a_cell_is_an_ordinary_repository(finished: Path) -> None:
+    cell = finished / "one" / "cells" / "gcd-1"
+    command = [sys.executable, "-m", "hl.cli", "log", "--all", "--json"]
+    done = subprocess.run(command, cwd=cell, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "Work it out in Python" in done.stdout
+    fsck = subprocess.run(
+        [sys.executable, "-m", "hl.cli", "fsck"], cwd=cell, capture_output=True, text=True, timeout=60
+    )
+    assert fsck.returncode == 0, fsck.stdout + fsck.stderr
+
+
+def test_a_finished_run_costs_nothing_more_and_another_run_is_refused(finished: Path) -> None:
+    before, calls = (finished / "one" / "rows.jsonl").read_bytes(), len(asked(finished))
+    options = [*SIZES, *write_scripts(finished), "--baselines", "cot", "--out", "one"]
+    again = bench(finished, "reasoning-gym", *options)
+    assert again.code == 0 and again.out == (finished / "out.txt").read_text()
+    assert (finished / "one" / "rows.jsonl").read_bytes() == before and len(asked(finished)) == calls
+    other = bench(finished, "reasoning-gym", *options, "--seed", "cot")
+    assert other.code == 2
+    assert 'settings.seed is "minimal" there and "cot" here' in other.err and "--out" in other.err
+
+
+def test_show_compares_and_prints_the_paper(finished: Path) -> None:
+    alone = bench(finished, "show", "one", "--paper", "--plots", "pictures")
+    assert alone.code == 0
+    assert "solver s = scripted" in alone.out and "One step, unseen families" in alone.out
+    assert "0.317 ± 0.057" in alone.out and "second-hand" in alone.out
+    assert (finished / "pictures" / "one" / "bars.svg").exists()
+    machine = bench(finished, "show", "one", "one", "--json")
+    (table,) = [json.loads(line) for line in machine.out.splitlines()]
+    assert table["kind"] == "table" and [line[0] for line in table["rows"]] == ["one", "one"]
+    beside = bench(finished, "reasoning-gym", "--paper", "--out", "one")
+    assert beside.code == 0 and "p on s" in beside.out and "0.623 ± 0.059" in beside.out
+    (finished / "one-copy").mkdir()
+    (finished / "one-copy" / "manifest.json").write_bytes((finished / "one" / "manifest.json").read_bytes())
+    (finished / "one-copy" / "rows.jsonl").write_text('{"cell": 1}\n')
+    damaged = bench(finished, "show", "one-copy")
+    assert damaged.code == 4 and "rows.jsonl:1" in damaged.err
+
+
+def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: Path) -> None:
+    options = [*SIZES, *write_scripts(tmp_path), "--baselines", "cot", "--out", "one"]
+    stopped = bench(tmp_path, "reasoning-gym", *options, "--max-calls", "7")
+    assert stopped.code == 3
+    assert "7 of 7 calls" in stopped.err and "the same command with a higher limit goes on" in stopped.err
+    assert len(asked(tmp_path)) + len(asked(tmp_path, "proposer.log")) == 7
+    process = subprocess.Popen(
+        [sys.executable, "-m", "hl.cli", "bench", "reasoning-gym", *options],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while len(asked(tmp_path)) < 30 and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert 30 <= len(asked(tmp_path)) < len(asked(finished))
+    ended = bench(tmp_path, "reasoning-gym", *options)
+    assert ended.code == 0, ended.err
+
+    # Scripted replies take no time: at most the call under way at the kill was not recorded.
+    calls = asked(tmp_path)
+    assert len(calls) - len(set(calls)) <= 1
+    assert set(calls) == set(asked(finished))
+    replies = asked(tmp_path, "proposer.log")
+    assert len(replies) - len(set(replies)) <= 1
+    # The scripts lie elsewhere, which hl.toml says, so that commits have other ids; all else is the same.
+    assert [{**r, "commit": ""} for r in rows(tmp_path / "one")] == [
+        {**r, "commit": ""} for r in rows(finished / "one")
+    ]
+    assert ended.out == (finished / "out.txt").read_text()
+
+
+def test_chains_and_their_control(tmp_path: Path) -> None:
+    options = [*SIZES[2:], *write_scripts(tmp_path), "--families", "gcd", "--out", "chains"]
+    done = bench(tmp_path, "reasoning-gym", *options, "--rounds", "2", "--chains", "1", "--independent", "3")
+    assert done.code == 0, done.err
+    run = tmp_path / "chains"
+    assert sorted(p.name for p in (run / "cells").iterdir()) == [
+        "gcd-chain-1",
+        "gcd-independent",
+    ]
+    heads = [r for r in rows(run) if r["kind"] == "head"]
+    assert [(r["block"], r["round"]) for r in heads] == [(1, 1), (1, 2)]
+    assert all(r["evaluation"]["grades"] == [1.0] * 6 for r in heads)
+    table = " ".join(done.out.split())
+    assert "0 0.000 0.000 0.000 0.000 1 1.000 1.000 1.000" in table
+    assert "share of the head's total gain that round 1 took: 100%" in table
+    assert "oracle best of 3 independent proposals: 1.000" in table
+    assert (run / "curves.png").exists()
+
+
+def test_the_report_control_reaches_the_proposer(tmp_path: Path) -> None:
+    options = [
+        *SIZES,
+        *write_scripts(tmp_path),
+        "--proposals",
+        "1",
+        "--report",
+        "shuffled",
+        "--out",
+        "shuffled",
+    ]
+    done = bench(tmp_path, "reasoning-gym", *options)
+    assert done.code == 0, done.err
+    assert "control: the proposer's report was shuffled" in done.out
+    cell = tmp_path / "shuffled" / "cells" / "gcd-1"
+    log = subprocess.run(["git", "log", "--all", "--format=%B"], cwd=cell, capture_output=True, text=True)
+    assert "(shuffled report)" in log.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--families", "gdc"], 2, "did you mean 'gcd'?"),
+        (["--families", "sokoban?colour=1"], 2, "colour"),
+        (["--families", ","], 2, "no name is left"),
+        (["--track", "tinny"], 2, "did you mean 'tiny'?"),
+        (["--contexts", "0"], 2, "--contexts 0"),
+        (["--evaluation", "0"], 2, "--evaluation 0"),
+        (["--chains", "2"], 2, "--chains belongs to chains"),
+        (["--baselines", "cott"], 2, "did you mean 'cot'?"),
+        (["--report", "shuffle"], 2, "did you mean 'shuffled'?"),
+        (["--families", "gcd", "--report", "shuffled"], 2, "there is only one"),
+        (["--solver", "s=llama:x"], 2, "'llama' is not an engine"),
+        (["--max-calls", "0"], 2, "--max-calls 0"),
+        (["--out", "taken"], 4, "is not empty and holds no bench run"),
+    ],
+)
+def test_wrong_input_is_one_sentence_and_leaves_nothing(
+    arguments: list[str], code: int, says: str, hl: Run, tmp_path: Path
+) -> None:
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken" / "thesis.txt").write_text("mine")
+    done = hl("bench", "reasoning-gym", *arguments)
+    assert done.code == code, done.err
+    assert says in done.err and done.err.startswith("error: ")
+    assert sorted(p.name for p in tmp_path.rglob("*")) == ["taken", "thesis.txt"]
+
+
+@pytest.mark.parametrize("place", ["nowhere", "."])
+def test_show_wants_a_run(place: str, hl: Run) -> None:
+    done = hl("bench", "show", place)
+    assert done.code == 4 and "manifest.json" in done.err and "hl bench show DIR" in done.err
+
+
+def test_a_dry_run_says_what_it_would_need_and_does_nothing(hl: Run, tmp_path: Path) -> None:
+    done = hl("bench", "reasoning-gym", "--families", "gcd", "--dry-run")
+    # 8 + 16 x 9 + 32 x 9 + 2 x 32.
+    assert done.code == 0 and "1 cell, at most 504 attempts, about" in done.out
+    assert list(tmp_path.iterdir()) == []
+    paper = hl("bench", "qa", "--paper")
+    assert paper.code == 0 and "MuSiQue EM by round" in paper.out
+
+
+def test_on_qa_the_passages_reach_the_answer_and_the_curve_says_so(hl: Run, tmp_path: Path) -> None:
+    sizes = ["--proposals", "4", "--feedback", "4", "--scoring", "8", "--evaluation", "16"]
+    options = [*sizes, "--solver", "reader=scripted:reader", "--out", "qa"]
+    done = hl("bench", "qa", "--dataset", "tiny", "--rounds", "1", "--chains", "1", *options)
+    assert done.code == 0, done.err
+    (head,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "head"]
+    (seed,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "seed"]
+    assert sum(head["evaluation"]["grades"]) >= sum(seed["evaluation"]["grades"]) + 4
+    assert "share of the head's total gain that round 1 took: 100%" in done.out
+    manifest = json.loads((tmp_path / "qa" / "manifest.json").read_text())
+    assert manifest["settings"]["seed"] == "retrieval" and manifest["settings"]["select"] == "best"
