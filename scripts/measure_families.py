@@ -50,7 +50,7 @@ DRAW = 2000
 DRAW_S, FLOOR_S, WALL_S = 8.0, 20.0, 500.0
 """Processor seconds for drawing beyond the first 2 * HALF questions and for grading; wall seconds a family."""
 HALF = 64
-SLOW_S = 20.0
+SLOW_S = 60.0
 """Processor seconds after which fewer than 2 * HALF questions must do."""
 
 

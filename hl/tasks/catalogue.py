@@ -91,7 +91,7 @@ class Listing:
 
     family: Family
     measured: Measured | None
-    """None for a refused family."""
+    """None for a refused family, and for one that did not end within the script's limits."""
 
     @property
     def defects(self) -> tuple[str, ...]:
@@ -106,6 +106,8 @@ class Listing:
             found.append("has no answer text to show: whatever satisfies the question is right")
         if self.nonsense:
             found.append(f"pays nonsense up to {self.nonsense:g} for characters that happen to be right")
+        if measured is None and family.status != "refused":
+            found.append("not measured: too slow for the limits of scripts/measure_families.py")
         if measured is not None:
             if measured.dropped:
                 share = measured.dropped / measured.distinct

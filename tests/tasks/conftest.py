@@ -17,6 +17,7 @@ from hl.sandbox.host import Limits, Sandbox
 from hl.tasks.base import GRADE_MEMORY_MB
 from hl.tasks.codec import decode
 from hl.tasks.families import FAMILIES
+from hl.tasks.formats import PARAMETER, VARIED, form_of, vary
 from hl.tasks.reasoning_gym import ReasoningGymTask, generator_environment
 from hl.types import Gold, Grade, Role
 
@@ -114,7 +115,7 @@ def known_answer(item: dict[str, Any]) -> str | None:
 
 @pytest.fixture(scope="session")
 def graded(entries: dict[str, list[dict[str, Any]]]) -> dict[tuple[str, str], list[Grade]]:
-    """Grades by (family, case): `gold` on every question, the others on the first."""
+    """Grades by (family, case): `gold` on every question, the others on the first; two of its format-varied twin."""
 
     async def grade_all() -> dict[tuple[str, str], list[Grade]]:
         limits = Limits(wall_s=30.0, cpu_s=5, memory_mb=GRADE_MEMORY_MB)
@@ -129,6 +130,15 @@ def graded(entries: dict[str, list[dict[str, Any]]]) -> dict[tuple[str, str], li
                 grades = await asyncio.gather(*(grader.grade(gold_of(item), text) for _, item, text in cases))
                 for (case, _, _), grade in zip(cases, grades, strict=True):
                     results.setdefault((family, case), []).append(grade)
+                varied = ReasoningGymTask.open(family, {PARAMETER: VARIED}).grader(
+                    partial(sandbox.function, limits=limits)
+                )
+                _, gold = vary(items[0]["id"], items[0]["question"], items[0]["answer"], items[0]["entry"])
+                right = known_answer(items[0]) or ""
+                results[family, "asked form"] = [
+                    await varied.grade(gold, form_of(gold).render(right.strip()))
+                ]
+                results[family, "bare"] = [await varied.grade(gold, right)]
         return results
 
     return asyncio.run(grade_all())

@@ -55,6 +55,13 @@ def test_a_right_answer_grades_one(family: str, entries: Entries, graded: Graded
 
 
 @pytest.mark.parametrize("family", NAMES)
+def test_a_format_varied_twin_wants_the_asked_form(family: str, entries: Entries, graded: Graded) -> None:
+    known = known_answer(entries[family][0]) is not None
+    assert graded[family, "asked form"] == [Grade(float(known), float(known))]
+    assert graded[family, "bare"] == [Grade(0.0, 0.0)]
+
+
+@pytest.mark.parametrize("family", NAMES)
 def test_hostile_answers_earn_nothing_and_break_nothing(
     family: str, graded: Graded, marker_file: Path
 ) -> None:
