@@ -13,6 +13,7 @@ import asyncio
 import json
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -132,15 +133,20 @@ def grade_constants(
 
 def run(name: str) -> dict[str, Any] | None:
     """`measure` in a child; None where it failed or took too long."""
+    program = str(Path(__file__).resolve())
     try:
-        done = subprocess.run(
-            [sys.executable, "-s", "-W", "ignore", __file__, "--child", name],
-            capture_output=True,
-            text=True,
-            timeout=WALL_S,
-            env={"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(OUT.parents[2])},
-            check=False,
-        )
+        with tempfile.TemporaryDirectory(
+            prefix="hl-"
+        ) as scratch:  # example programs leave files where they run
+            done = subprocess.run(
+                [sys.executable, "-s", "-W", "ignore", program, "--child", name],
+                cwd=scratch,
+                capture_output=True,
+                text=True,
+                timeout=WALL_S,
+                env={"PYTHONHASHSEED": "0", "OMP_NUM_THREADS": "1", "PYTHONPATH": str(OUT.parents[2])},
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         print(f"{name}: more than {WALL_S:g} s", file=sys.stderr)
         return None

@@ -27,9 +27,9 @@ class WithReport:
         """Reply number `index`, without this task's report."""
         return await self._inner.propose(self._context(context), index, count)
 
-    async def repair(self, context: ProposalContext, reply: Reply, hint: str) -> Reply:
+    async def repair(self, context: ProposalContext, index: int, reply: Reply, hint: str) -> Reply:
         """As `propose`."""
-        return await self._inner.repair(self._context(context), reply, hint)
+        return await self._inner.repair(self._context(context), index, reply, hint)
 
 
 def _empty(report: Report) -> Report:

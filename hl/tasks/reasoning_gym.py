@@ -164,15 +164,17 @@ def generator_environment() -> dict[str, str]:
 
 def _generate(request: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Messages of `generate.py`, run with a fixed PYTHONHASHSEED (`-I` would ignore it)."""
-    root = str(Path(hl.__file__).parent.parent)
+    root = str(Path(hl.__file__).resolve().parent.parent)
     program = f"import sys; sys.path.append({root!r}); from hl.tasks.generate import main; main()"
-    with tempfile.TemporaryFile() as complaints:
+    # codeio runs the library's example programs, some of which leave files where they are run.
+    with tempfile.TemporaryFile() as complaints, tempfile.TemporaryDirectory(prefix="hl-") as scratch:
         child = subprocess.Popen(
             [sys.executable, "-s", "-P", "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=complaints,
             env=generator_environment(),
+            cwd=scratch,
         )
         assert child.stdin is not None and child.stdout is not None
         with child.stdin, child.stdout:

@@ -276,3 +276,12 @@ def test_the_source_that_is_sent_stands_alone(entries: Entries) -> None:
     exec(compile(source, "grader.py", "exec"), space)
     item = entries["countdown"][0]
     assert space["score"]("countdown", "{}", gold_of(item).entry, item["answer"]) == 1.0
+
+
+def test_programs_that_a_generator_runs_leave_nothing_in_the_users_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """codeio runs the library's example programs, some of which write files."""
+    monkeypatch.chdir(tmp_path)
+    open_task("reasoning-gym:codeio").generate(dict.fromkeys(Role, 60))
+    assert list(tmp_path.iterdir()) == []
