@@ -371,7 +371,7 @@ def solve(model, question):
     found = model.search(question, 2)
     notes = model.map(["Say less: " + p.text for p in found])
     turns = [{"role": "user", "content": "Notes: " + "; ".join(notes)}]
-    return model.chat(turns) + "/" + model.sample(notes[0] + question, 2)[1]
+    return model.chat(turns) + "/" + model.sample("Then: " + notes[0] + question, 2)[1]
 """
 
 
