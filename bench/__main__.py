@@ -4,6 +4,7 @@ The exit code is 0 whatever came out: a busy machine is no defect. Every line sa
 """
 
 import argparse
+import json
 import os
 import platform
 import shutil
@@ -14,14 +15,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import hl
-from bench import clock, ledger, loop, tokens
+from bench import clock, corpus, ledger, loop, tokens
 from bench.lines import Line, at_least, at_most
 from hl.engines.weights import locate
 from hl.errors import HlError
 
 CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
 """A round's work: K candidates, a large scoring block, a few calls an attempt."""
-PARTS = ("attempts", "latency", "engine", "start", "log")
+PARTS = ("attempts", "latency", "engine", "start", "log", "corpus")
 
 
 def attempts(repeats: int) -> Iterator[Line]:
@@ -126,6 +127,24 @@ def log(repeats: int, commits: int, folder: Path | None) -> list[Line]:
     ]
 
 
+def search(passages: int) -> Iterator[Line]:
+    """Index and search a generated corpus, in a process of its own."""
+    with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
+        path = Path(folder)
+        corpus.write_corpus(path / "corpus.jsonl", passages)
+        done = subprocess.run(
+            [sys.executable, "-m", "bench.corpus", folder],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=os.environ | {"OMP_NUM_THREADS": "1"},
+        )
+    _note(
+        f"corpus: {passages:,} generated passages of {corpus.LENGTH} words, {corpus.QUERIES} queries of six words"
+    )
+    yield from corpus.lines(json.loads(done.stdout))
+
+
 def _evaluate(calls: int, latency_s: float) -> loop.Ran:
     with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
         return loop.evaluate(
@@ -172,6 +191,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--repeats", type=int, default=7, help="runs of each start-up measurement")
     parser.add_argument("--commits", type=int, default=10_000, help="of the generated ledger")
     parser.add_argument("--ledger", type=Path, help="where to make the ledger, or where one was made before")
+    parser.add_argument("--passages", type=int, default=200_000, help="of the generated corpus")
     options = parser.parse_args(arguments)
     unknown = sorted(set(options.parts) - set(PARTS))
     if unknown:
@@ -192,6 +212,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "engine": lambda: engine(min(2, few)),
         "start": lambda: start(options.repeats),
         "log": lambda: log(options.repeats, options.commits, options.ledger),
+        "corpus": lambda: search(options.passages),
     }
     for name in options.parts or PARTS:
         for line in run[name]():

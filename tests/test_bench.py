@@ -39,6 +39,13 @@ def test_processor_time_counts_children(tmp_path: Path) -> None:
         clock.run([sys.executable, "-c", "raise SystemExit(3)"], cwd=tmp_path, env={})
 
 
+def test_a_small_corpus_is_indexed_searched_and_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["corpus", "--passages", "2000"]) == 0
+    out, err = capsys.readouterr()
+    assert "index 2,000 passages" in out and "peak memory" in out and "queries a second" in out
+    assert "found again by six of their words" in out and "2,000 generated passages" in err
+
+
 def test_lines_say_pass_or_miss(capsys: pytest.CaptureFixture[str]) -> None:
     assert at_least("rate", 250.0, "250/s", 250.0).render().endswith(">= 250       pass")
     assert at_most("ratio", 8.01, "8.01 x", 8.0).render().endswith("<= 8         MISS")

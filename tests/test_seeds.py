@@ -11,7 +11,8 @@ from tests.proposer.kit import SEED_NAMES, run, seed
 
 
 def test_all_seeds_are_offered_by_name() -> None:
-    assert set(seed_names()) == {"minimal", "interpreter", "cot", "self-consistency", "react", "reflexion"}
+    names = {"minimal", "interpreter", "cot", "self-consistency", "react", "reflexion", "retrieval"}
+    assert set(seed_names()) == names
     assert load_seed("self-consistency") == seed("self_consistency")
 
 
@@ -85,3 +86,18 @@ def test_reflexion_asks_again_with_the_criticism() -> None:
     (attempt,) = run(seed("reflexion"), talk, "What is 1 + 1?")
     assert attempt.answer == "2"
     assert attempt.calls == 4
+
+
+def test_retrieval_answers_from_its_summaries_alone() -> None:
+    prompts: list[str] = []
+
+    def talk(messages: Sequence[Message], request: ChatRequest) -> str:
+        prompts.append(messages[-1].content)
+        return f"Summary {len(prompts)}." if "Summarise" in prompts[-1] else "so: <answer>Port Vail</answer>"
+
+    (attempt,) = run(seed("retrieval"), talk, "Where was Ada Berg born?")
+    assert attempt.answer == "Port Vail"
+    assert [e.kind for e in attempt.trace] == ["search", "chat", "search", "chat", "chat"]
+    assert attempt.trace[2].request == "Where was Ada Berg born? Summary 1."
+    assert "She was born in Port Vail." in prompts[0] and "She was born" not in prompts[2]
+    assert prompts[2].startswith("Summary 1.\nSummary 2.\n")

@@ -8,10 +8,11 @@ import pytest
 
 from hl.cache import Cache
 from hl.engines.scripted import ScriptedEngine
-from hl.errors import EngineError, StoppedEarly
+from hl.errors import EngineError, HlError, StoppedEarly
 from hl.sandbox.host import Answer, PythonResult
 from hl.solver import (
     MAX_PYTHON_RUNS,
+    MAX_QUERY_CHARS,
     MAX_REFUSALS,
     AttemptSession,
     Meter,
@@ -276,6 +277,37 @@ def test_python_runs_are_bounded_and_traced() -> None:
 def test_search_without_a_corpus_is_a_clear_error() -> None:
     answer = asyncio.run(Desk().session().call("search", {"query": "x"}))
     assert answer.kind == "unavailable" and "no corpus" in answer.message
+
+
+def test_searches_are_clamped_traced_and_cut() -> None:
+    asked: list[tuple[str, int]] = []
+
+    async def find(query: str, k: int) -> list[tuple[str, str]]:
+        asked.append((query, k))
+        return [("Lamp", "It was lit.")]
+
+    async def search(session: AttemptSession) -> list[Answer]:
+        calls = [("a\ud800" * 5000, 10**9), ("b", -3), ("c", True), (7, 5), ("d", "5")]
+        return [await session.call("search", {"query": q, "k": k}) for q, k in calls]
+
+    desk = Desk()
+    session = desk.solver.session(QUESTION, 0, wall_s=60.0, python=no_python, search=find)
+    answers = asyncio.run(search(session))
+    assert [a.kind for a in answers] == ["", "", "", "value", "value"]
+    assert [(len(q), k) for q, k in asked] == [(MAX_QUERY_CHARS, 100), (1, 1), (1, 1)]
+    assert answers[0].value == [{"title": "Lamp", "text": "It was lit."}]
+    assert [(e.kind, e.reply) for e in session.trace] == [("search", "Lamp: It was lit.")] * 3
+
+
+def test_a_broken_index_is_not_the_harness_s_fault() -> None:
+    async def broken(query: str, k: int) -> list[tuple[str, str]]:
+        raise HlError("the index does not fit its corpus")
+
+    desk = Desk()
+    session = desk.solver.session(QUESTION, 0, wall_s=60.0, python=no_python, search=broken)
+    with pytest.raises(HlError, match="does not fit"):
+        asyncio.run(session.call("search", {"query": "a", "k": 5}))
+    assert session.stopped is not None
 
 
 def test_the_trace_keeps_the_order_of_asking() -> None:

@@ -245,10 +245,11 @@ class _Window:
             try:
                 value, end = self._decoder.raw_decode(self._buffer, self._at)
             except json.JSONDecodeError as error:
+                where = self._where(error.pos)
                 # What is cut at the window's end looks wrong too: read on before believing it.
                 if len(self._buffer) - self._at < MAX_RECORD_CHARS and self._more():
                     continue
-                raise UsageError(f"{self._where(error.pos)} is not JSON: {error.msg}") from None
+                raise UsageError(f"{where} is not JSON: {error.msg}") from None
             except RecursionError:
                 raise UsageError(f"{self._where(self._at)} is nested too deeply") from None
             where = self._where(self._at)

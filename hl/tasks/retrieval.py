@@ -33,11 +33,11 @@ QUERY_WORDS = 256
 META = "hl.json"
 SPANS = "spans.npy"
 
-_WORD = re.compile(r"\w\w+")
+_WORD = re.compile(r"\w\w+|\d")
 
 
 def words(text: str) -> list[str]:
-    """A text as it is indexed and searched: lower case, words of two letters and more, English stop words left out."""
+    """A text as it is indexed and searched: lower case, no single letters, no English stop words."""
     left_out = _stop_words()
     return [word for word in _WORD.findall(text.lower()) if word not in left_out]
 

@@ -109,6 +109,17 @@ def past(
     return HistoryEntry(number, summary, Outcome.SCORED, accepted, 0.0, classes or {}, tool_errors or {}, 16)
 
 
+PASSAGES = (
+    ("Ada Berg", "She was a painter. She was born in Port Vail."),
+    ("Port Vail", "This town lies on the Orr."),
+)
+"""What every search finds."""
+
+
+async def find(query: str, k: int) -> Sequence[tuple[str, str]]:
+    return PASSAGES[:k]
+
+
 def run(harness: Harness, talk: Talk, *questions: str) -> list[Attempt]:
     """Run a harness on questions in the real sandbox."""
     ids = [f"{i:016x}" for i in range(len(questions))]
@@ -128,6 +139,7 @@ def run(harness: Harness, talk: Talk, *questions: str) -> list[Attempt]:
                 cache=cache,
                 meter=meter,
                 limits=Limits(wall_s=30),
+                search=find,
             )
             ((_, attempts),) = await evaluator.score([Work(harness, block)])
             return sorted(attempts, key=lambda a: a.question_id)

@@ -11,6 +11,7 @@ from hl.proposer.catalog import CatalogProposer
 from hl.proposer.catalog.evidence import read_evidence, summary_names
 from hl.proposer.catalog.order import revisions
 from hl.proposer.catalog.proposer import NOTHING_LEFT, propose_all, render_revision
+from hl.proposer.catalog.steps import PASSAGES
 from hl.types import (
     ChatRequest,
     FailureClass,
@@ -317,3 +318,89 @@ def test_history_entries_of_others_do_no_harm() -> None:
         for s in ("", ":", " + ", "\u202e: x", "a" * 400)
     ]
     assert len(best(seed("minimal"), report(classes={"wrong": 8}, history=strange))) == 4
+
+
+# --- found passages ----------------------------------------------------------------------------------------------
+
+
+def with_passages(harness: Harness) -> Harness | None:
+    evidence = read_evidence(context(harness))
+    assert evidence is not None
+    reply = render_revision(evidence, (PASSAGES,))
+    return None if reply is None else check_reply(harness, reply)[1]
+
+
+def test_later_calls_get_the_passages_and_queries_the_summaries() -> None:
+    candidate = with_passages(seed("retrieval"))
+    assert candidate is not None
+    prompts: list[str] = []
+
+    def talk(messages: Sequence[Message], request: ChatRequest) -> str:
+        prompts.append(messages[-1].content)
+        return f"A summary, number {len(prompts)}." if "Summarise" in prompts[-1] else "Port Vail"
+
+    (attempt,) = run(candidate, talk, "Where was Ada Berg born?")
+    assert attempt.answer == "Port Vail"
+    assert [e.kind for e in attempt.trace] == ["search", "chat", "search", "chat", "chat"]
+    assert attempt.trace[2].request == "Where was Ada Berg born? A summary, number 1."
+    assert "A summary" not in prompts[2] and prompts[2].count("She was born in Port Vail.") == 2
+
+
+def test_equal_and_short_summaries_lose_and_harm_nothing() -> None:
+    candidate = with_passages(seed("retrieval"))
+    assert candidate is not None
+    for summary, handed_on in (("The same summary.", True), ("a", False), ("", False)):
+        prompts: list[str] = []
+
+        def talk(
+            messages: Sequence[Message],
+            request: ChatRequest,
+            summary: str = summary,
+            seen: list[str] = prompts,
+        ) -> str:
+            seen.append(messages[-1].content)
+            return summary if "Summarise" in seen[-1] else "Port Vail"
+
+        (attempt,) = run(candidate, talk, "Where?")
+        assert attempt.answer == "Port Vail"
+        assert ("This town lies on the Orr." in prompts[2]) == handed_on
+
+
+MAPPING = """\
+def solve(model, question):
+    found = model.search(question, 2)
+    notes = model.map(["Say less: " + p.text for p in found])
+    turns = [{"role": "user", "content": "Notes: " + "; ".join(notes)}]
+    return model.chat(turns) + "/" + model.sample("Then: " + notes[0] + question, 2)[1]
+"""
+
+
+def test_notes_made_side_by_side_and_turns_are_followed_too() -> None:
+    candidate = with_passages(one_file(MAPPING))
+    assert candidate is not None
+
+    def talk(messages: Sequence[Message], request: ChatRequest) -> str:
+        last = messages[-1].content
+        if last.startswith("Say less"):
+            return "A town, it seems." if "Orr" in last else "A painter, it seems."
+        return f"{'painter. She was born' in last}{'the Orr' in last}"
+
+    (attempt,) = run(candidate, talk, "Where?")
+    assert attempt.answer == "TrueTrue/TrueFalse"
+
+
+def test_only_a_harness_that_searches_is_given_passages() -> None:
+    plain = "import re\n\n\ndef solve(model, question):\n    return str(re.search('a', model(question)))\n"
+    for harness in (one_file(plain), seed("minimal"), seed("react")):
+        assert with_passages(harness) is None
+    once = with_passages(seed("retrieval"))
+    assert once is not None and with_passages(once) is None
+
+
+def test_passages_come_first_where_notes_are_written_between_search_and_answer() -> None:
+    trace = [TraceEvent(kind, "a", "b") for kind in ("search", "chat", "search", "chat", "chat")]
+    assert best(seed("retrieval"), report([case("Where?", "x", trace=trace)]))[0] == "passages handed on"
+    direct = [TraceEvent(kind, "a", "b") for kind in ("chat", "search", "chat")]
+    assert "passages handed on" not in best(
+        seed("retrieval"), report([case("Where?", "x", trace=direct)]), 20
+    )

@@ -12,6 +12,7 @@ import pytest
 
 import hl
 from hl.tasks.families import FAMILIES
+from hl.tasks.tiny import make_world
 
 RUN = 8
 GENERATE = """
@@ -71,3 +72,12 @@ def test_the_measure_finds_a_shared_run() -> None:
     question = "How many times does the letter 'e' appear in the text: 'dense'?"
     assert runs(question) & runs(f'DEMO = ("{question.upper()}", "print(2)")')
     assert not runs(question) & runs("How often is e in dense?")
+
+
+def test_no_run_of_eight_words_is_shared_with_the_invented_world() -> None:
+    world = make_world()
+    texts = [question for _, question, _ in world.questions] + [text for _, text in world.passages]
+    theirs = {run for text in texts for run in runs(text)}
+    assert len(theirs) > 1000
+    for path in constant_texts():
+        assert not runs(path.read_text(encoding="utf-8")) & theirs, path

@@ -1,0 +1,251 @@
+"""Question answering: the published formats, what is wrong with a file, the grader, and where a corpus may lie."""
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hl.errors import HlError, MissingExtraError, RepositoryError, UsageError
+from hl.tasks import qa_files
+from hl.tasks.base import FunctionOutcome, locate, open_grader, open_task
+from hl.tasks.passages import render_passage
+from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, exact_match, task_corpus
+from hl.tasks.questions import load_sets, write_sets
+from hl.types import Gold, Grade, Role
+
+SIZES = dict(zip(Role, (4, 8, 8, 16), strict=True))
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HL_CACHE_DIR", str(tmp_path / "cache"))
+
+
+def hotpot(i: int, **more: Any) -> dict[str, Any]:
+    context = [[f"Page {i}", [f"It is number {i}.", " It is odd."]], ["Shared", ["Everyone has it."]]]
+    row = {"_id": f"x{i}", "question": f"Which is number {i}?", "answer": f"Page {i}", "context": context}
+    return {**row, "supporting_facts": [[f"Page {i}", 0]], "type": "bridge", "level": "hard", **more}
+
+
+def musique(i: int, **more: Any) -> dict[str, Any]:
+    paragraphs = [{"idx": 0, "title": f"Page {i}", "paragraph_text": f"It is {i}.", "is_supporting": True}]
+    row = {"id": f"2hop__{i}", "question": f"Which is number {i}?", "answer": f"Page {i}"}
+    return {**row, "paragraphs": paragraphs, "answer_aliases": [f"P{i}"], "answerable": True, **more}
+
+
+def write_array(path: Path, rows: list[Any], indent: int | None = None) -> Path:
+    path.write_text(json.dumps(rows, indent=indent), encoding="utf-8")
+    return path
+
+
+def write_lines(path: Path, rows: list[Any]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+async def no_function(source: str, name: str, args: Any) -> FunctionOutcome:
+    raise AssertionError("nothing of a question-answering task runs in the sandbox")
+
+
+def grade(metric: str, answers: list[str], answer: str) -> Grade:
+    gold = Gold("0" * 16, answers[0], json.dumps({"answers": answers}))
+    return asyncio.run(open_task(f"qa:tiny?metric={metric}").grader(no_function).grade(gold, answer))
+
+
+# --- the published formats ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("name", ["hotpotqa", "2wiki"])
+def test_an_array_is_read_a_record_at_a_time(
+    tmp_path: Path, name: str, indent: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(qa_files, "CHUNK", 100)
+    rows = [hotpot(i, evidences=[["a", "b", "c"]]) for i in range(50)]
+    write_array(tmp_path / "dev.json", rows, indent)
+    made = open_task(f"qa:{name}?path=dev.json", root=tmp_path).generate(SIZES)
+    assert made.distinct == made.drawn == 50
+    chosen = [q.text for role in Role for q in made.sets.of(role).questions]
+    assert len(chosen) == len(set(chosen)) == 36
+    (kept,) = made.files
+    passages = [json.loads(line) for line in kept[1].splitlines()]
+    # The passages of the chosen questions, each once, and no others.
+    assert kept[0] == CORPUS_FILE and len(passages) == 37
+    assert {"title": "Shared", "text": "Everyone has it."} in passages
+    assert all(
+        "It is odd." in p["text"] and "  " not in p["text"] for p in passages if p["title"] != "Shared"
+    )
+    assert "37 passages that come with the chosen questions" in made.note and "add &corpus=FILE" in made.note
+
+
+def test_lines_with_aliases_and_unanswerable_ones(tmp_path: Path) -> None:
+    rows = [musique(i) for i in range(40)] + [musique(99, answerable=False), musique(3)]
+    path = write_lines(tmp_path / "dev.jsonl", rows)
+    packed = tmp_path / "dev.jsonl.gz"
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    made = open_task("qa:musique?path=dev.jsonl", root=tmp_path).generate(SIZES)
+    assert made.sets == open_task("qa:musique?path=dev.jsonl.gz", root=tmp_path).generate(SIZES).sets
+    assert made.distinct == 40 and "2 records of" in made.note
+    gold = made.sets.evaluation.golds[0]
+    assert json.loads(gold.entry)["answers"] == [gold.answer, f"P{str(gold.answer).split()[1]}"]
+    # The same questions, whatever their order in the file.
+    write_lines(path, rows[::-1])
+    assert open_task("qa:musique?path=dev.jsonl", root=tmp_path).generate(SIZES).sets == made.sets
+
+
+def test_the_hub_s_form_of_a_context_is_the_same_record() -> None:
+    row = hotpot(1, context={"title": ["Page 1"], "sentences": [["It is 1.", "It is odd."]]})
+    assert qa_files.parse_record("row 1", row).passages == (("Page 1", "It is 1. It is odd."),)
+
+
+def test_the_hub_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "datasets", None)
+    with pytest.raises(MissingExtraError) as failure:
+        open_task("qa:hotpotqa").generate(SIZES)
+    assert failure.value.exit_code == 8 and "harness-learning[qa]" in str(failure.value.hint)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ('{"question": "a", ', r"dev.jsonl:17 is not JSON: .* at column"),
+        ([1], r"dev.jsonl:17 is not a JSON object"),
+        ({"answer": "a"}, r"dev.jsonl:17 has no 'question'"),
+        ({"question": "a"}, r"dev.jsonl:17 has no 'answer'; the published test files have none"),
+        (musique(77, answer=""), r"dev.jsonl:17: 'answer' and 'answer_aliases' must be texts"),
+        (musique(77, paragraphs=[{"title": "a"}]), r"dev.jsonl:17: a paragraph has no"),
+        (hotpot(77, context=[["a", "b"]]), r"dev.jsonl:17: 'context' must hold pairs"),
+        ("[" * 100_000, r"dev.jsonl:17 is not JSON"),
+    ],
+)
+def test_a_broken_line_is_named(tmp_path: Path, row: Any, message: str) -> None:
+    lines = [json.dumps(musique(i)) for i in range(40)]
+    lines[16] = row if isinstance(row, str) else json.dumps(row)
+    (tmp_path / "dev.jsonl").write_text("\n".join(lines))
+    with pytest.raises(UsageError, match=message):
+        open_task("qa:musique?path=dev.jsonl", root=tmp_path).generate(SIZES)
+
+
+def test_a_broken_record_of_an_array_is_named_with_its_line(tmp_path: Path) -> None:
+    text = json.dumps([hotpot(i) for i in range(20)], indent=1)
+    lines = text.split("\n")
+    at = next(i for i, line in enumerate(lines) if '"x5"' in line)
+    lines[at] = lines[at].replace(":", "")
+    (tmp_path / "dev.json").write_text("\n".join(lines))
+    task = open_task("qa:hotpotqa?path=dev.json", root=tmp_path)
+    with pytest.raises(UsageError, match=rf"dev.json:{at + 1} \(record 6\) is not JSON"):
+        task.generate(SIZES)
+    (tmp_path / "dev.json").write_text(text[: len(text) // 2])
+    with pytest.raises(UsageError, match=r"dev.json:\d+ \(record \d+\) is not JSON"):
+        task.generate(SIZES)
+    (tmp_path / "dev.json").write_text(text.rstrip("]\n"))
+    with pytest.raises(UsageError, match="has the end of the file where"):
+        task.generate(SIZES)
+
+
+def test_files_that_hold_no_questions_are_named(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"missing.json cannot be read: No such file"):
+        open_task("qa:2wiki?path=missing.json", root=tmp_path).generate(SIZES)
+    for name, data, message in (
+        ("empty.json", b"", "has no questions"),
+        ("none.json", b"[]", "has no questions"),
+        ("binary.json", b'[{"question": "\xff"}]', "is not UTF-8 text"),
+        ("cut.json.gz", gzip.compress(b"[" + b" " * 9000)[:-9], "is damaged"),
+    ):
+        (tmp_path / name).write_bytes(data)
+        with pytest.raises(UsageError, match=message):
+            open_task(f"qa:2wiki?path={name}", root=tmp_path).generate(SIZES)
+    write_array(tmp_path / "bare.json", [hotpot(i, context=[]) for i in range(40)])
+    with pytest.raises(UsageError, match="come without passages"):
+        open_task("qa:hotpotqa?path=bare.json", root=tmp_path).generate(SIZES)
+    write_array(tmp_path / "few.json", [hotpot(i) for i in range(5)])
+    with pytest.raises(HlError, match="only 5 distinct questions"):
+        open_task("qa:hotpotqa?path=few.json", root=tmp_path).generate(SIZES)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("qa:hotpot", r"no question-answering task 'qa:hotpot'; did you mean 'hotpotqa'\?"),
+        ("qa:tiny?path=a", r"qa:tiny has no parameter 'path'; it has: seed, metric"),
+        ("qa:musique?metric=bleu", r"must be em or f1, not 'bleu'"),
+        ("qa:musique?path=a&hub=b", r"from a file or from the hub"),
+        ("qa:musique?corpus=", r"parameter 'corpus' of qa:musique is empty"),
+        ("qaa:tiny", r"unknown kind 'qaa'; did you mean 'qa'\?"),
+    ],
+)
+def test_a_wrong_name_is_refused(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        open_task(name)
+
+
+# --- grading -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("answers", "answer", "em", "f1"),
+    [
+        (["The Tower"], "tower.", 1.0, 1.0),
+        (["Ada Berg", "B. Berg"], "a berg", 0.0, 2 / 3),
+        (["Ada Berg", "Berg"], "berg!", 1.0, 1.0),
+        (["Port Vail"], "in Port Vail", 0.0, 0.8),
+        (["yes"], "yes, they did", 0.0, 0.0),
+        (["no"], "No.", 1.0, 1.0),
+        (["yes"], "", 0.0, 0.0),
+        (["x"], "y " * 40_000, 0.0, 0.0),
+    ],
+)
+def test_exact_match_and_f1_take_the_best_alias(
+    answers: list[str], answer: str, em: float, f1: float
+) -> None:
+    assert grade("em", answers, answer) == Grade(em, em)
+    both = grade("f1", answers, answer)
+    assert both.raw == pytest.approx(f1) and both.strict == em
+
+
+def test_the_rules_agree_with_squad_s_own_examples() -> None:
+    assert exact_match("The  New-York  times", "newyork Times") == 1.0
+    assert answer_f1("a b c", "c b b") == pytest.approx(0.8)
+
+
+# --- the corpus --------------------------------------------------------------------------------------------
+
+
+def test_tiny_brings_its_corpus_and_survives_the_disk(tmp_path: Path) -> None:
+    task = open_task("qa:tiny")
+    made = task.generate(SIZES)
+    write_sets(tmp_path / "questions", made, task.spec, task.identity_family)
+    manifest, sets = load_sets(tmp_path / "questions")
+    assert sets == made.sets and manifest.spec == task.spec and manifest.spec.has_corpus
+    corpus = task_corpus("qa:tiny", manifest.files, tmp_path / "questions")
+    assert 500 <= corpus.passages <= 2000
+    assert open_grader(manifest.spec, manifest.files, no_function)
+    ids = [q.id for role in Role for q in sets.of(role).questions]
+    assert len(ids) == len(set(ids)) == 36
+    other = open_task("qa:tiny?seed=1").generate(SIZES)
+    assert other.files != made.files
+
+
+def test_a_corpus_elsewhere_is_known_by_its_digest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_array(tmp_path / "dev.json", [hotpot(i) for i in range(40)])
+    wiki = tmp_path / "my wiki.jsonl"
+    wiki.write_text("".join(render_passage(f"Page {i}", f"It is number {i}.") for i in range(90)))
+    monkeypatch.chdir(tmp_path)
+    name = locate("qa:hotpotqa?path=dev.json&corpus=my%20wiki.jsonl")
+    assert str(tmp_path).replace("/", "/") in name and " " not in name
+    made = open_task(name).generate(SIZES)
+    assert [n for n, _ in made.files] == [CORPUS_DIGEST] and not made.note
+    monkeypatch.chdir("/")
+    found = task_corpus(name, made.files, tmp_path / "questions")
+    assert found.passages == 90
+    wiki.write_text(render_passage("Page 1", "Another."))
+    with pytest.raises(RepositoryError, match="is not the corpus that the questions were made with"):
+        task_corpus(name, made.files, tmp_path / "questions")
+    # The manifest alone, which a repository from elsewhere brings along, names no file.
+    with pytest.raises(RepositoryError, match="says which"):
+        task_corpus("qa:hotpotqa", made.files, tmp_path / "questions")
+    with pytest.raises(UsageError, match="cannot be read"):
+        open_task("qa:hotpotqa?path=dev.json&corpus=none.jsonl", root=tmp_path).generate(SIZES)
