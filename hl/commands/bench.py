@@ -43,12 +43,6 @@ Families are split by cluster: a track says which train a proposer and which tes
 """)
 
 
-@app.callback()
-def _group() -> None:  # pyright: ignore[reportUnusedFunction]
-    # Without a callback typer takes a group of one command for that command.
-    pass
-
-
 @app.command("families")
 def families(
     track: Annotated[
@@ -188,7 +182,7 @@ def reasoning_gym(
     unsafe: UnsafeOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure what proposers do to a seed harness on reasoning-gym families.
+    """Measure proposers on reasoning-gym families.
 
     One step (default): K proposals on the seed, all measured on held-out questions, with the
     seed and the winner measured twice (A/A). With --rounds: chains, and the curve by round.
@@ -264,7 +258,7 @@ def qa(
     unsafe: UnsafeOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Measure what proposers do to a retrieval harness on multi-hop questions.
+    """Measure proposers on multi-hop questions.
 
     The same protocols as `hl bench reasoning-gym`, over one dataset with its corpus. A round's
     best candidate is taken outright (--select best), as second-hand accounts of the paper say.
@@ -314,7 +308,7 @@ def show(
     ] = None,
     json: JsonOption = False,
 ) -> None:
-    """Print the tables of bench runs; several are compared, and each says which models made it.
+    """Print the tables of bench runs, side by side.
 
     \b
     Examples:
