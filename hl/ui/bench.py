@@ -48,6 +48,7 @@ class BenchProgress:
         self._render = render
         self._display = display
         self._inner = _Inner(display)
+        self._rounds = rounds
         self._run = RunProgress(self._inner, rounds)
         self._started = time.monotonic()
         self._name, self._number, self._total, self._first = "", 0, 0, 0
@@ -61,6 +62,7 @@ class BenchProgress:
         self._name, self._number, self._total = name, number, total
         self._first = self._first or number
         self._inner.where = f"[{number}/{total}] {name}: "
+        self._run = RunProgress(self._inner, self._rounds)  # the best of another cell says nothing here
 
     def event(self, event: Event) -> None:
         """Something happened in a round."""
