@@ -224,7 +224,8 @@ def test_the_digest_follows_what_changes_replies(engine, tmp_path):
 
 
 LONG = """
-import asyncio, sys
+import asyncio, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job begins with Ctrl-C ignored
 from hl.engines.base import EngineSpec, open_engine
 from hl.types import ChatRequest, Message
 async def main():
@@ -246,7 +247,10 @@ def test_a_process_ends_at_ctrl_c_or_without_closing_and_prints_nothing(how):
         if how == "wait":
             time.sleep(0.5)
             os.kill(child.pid, signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        try:
+            out, err = child.communicate(timeout=60)
+        finally:
+            child.kill()
     assert out == ""
     if how == "wait":
         assert child.returncode in (1, -signal.SIGINT)
