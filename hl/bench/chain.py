@@ -51,7 +51,7 @@ async def one_chain(
                 harness=digest,
                 commit=record.parent if taken is None else taken.commit,
                 outcome=record.verdict.decision.value,
-                scoring=sample(record.scoring),
+                scoring=sample(record.scoring if taken is None or taken.scoring is None else taken.scoring),
                 evaluation=sample(found[digest]),
             )
         )

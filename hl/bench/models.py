@@ -46,7 +46,8 @@ def parse_model(text: str, section: str) -> Model:
     engines = PROPOSER_ENGINES if section == "proposer" else SOLVER_ENGINES
     if engine not in engines:
         raise UsageError(f"{option}: {engine!r} is not an engine; there are {', '.join(engines)}.", hint=form)
-    values = {"engine": engine, "model": "", "base_url": "", "path": ""}
+    # What belongs to the configured model, its key above all, is not this one's.
+    values = {"engine": engine, "model": "", "base_url": "", "path": "", "api_key_env": ""}
     if (engine == "scripted" and rest != READER) or rest.endswith(".gguf"):
         path = Path(rest)
         if not rest or not path.is_file():

@@ -147,6 +147,16 @@ def check(plan: Plan) -> None:
         labels = [m.label for m in models]
         if len(set(labels)) < len(labels):
             raise UsageError(f"{what}: two models are called {_repeated(labels)}.", hint=f"{what} NAME=SPEC")
+        servers: dict[tuple[str, ...], Model] = {}
+        for m in models:
+            # A cached reply is known by the model's name and its host: two servers of one name would share replies.
+            rest = tuple(o for o in m.overrides if not o.split(".", 1)[1].startswith("base_url="))
+            other = servers.setdefault(rest, m)
+            if other.overrides != m.overrides:
+                raise UsageError(
+                    f"{what}: {other.label} and {m.label} are one model name on two servers, and cannot be told apart.",
+                    hint="serve them under different names: vllm serve --served-model-name NAME",
+                )
     slugs = [t.slug for t in plan.tasks]
     if len(set(slugs)) < len(slugs):
         raise UsageError(f"the task {_repeated(slugs)} is given twice.", hint="name each task once")

@@ -1,7 +1,7 @@
 """The repositories of a bench run: question sets once a task, and one ordinary hl repository a cell.
 
 A cell's `hl.toml` says what `hl init` would have written; a run opens it with every value on the command line's level,
-so that nothing in a run directory decides what is executed or asked.
+so that no file in a run directory names a model, an address, a credential or a path.
 """
 
 import shutil

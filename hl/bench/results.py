@@ -34,7 +34,7 @@ def read_results(run: Path) -> Results:
     Raises:
         RepositoryError: It is none.
     """
-    return Results(run.name or str(run), manifests.load(run), load_rows(run))
+    return Results(run.resolve().name or str(run), manifests.load(run), load_rows(run))
 
 
 def write_results(run: Path) -> Results:

@@ -115,7 +115,8 @@ async def _again(
     """Seed and winner under new trial seeds: other cache entries, so that every call is made once more."""
     trials = workspace.config.solver.trials
     named = [("seed", seed)] + ([("winner", workspace.read(winner.commit))] if winner is not None else [])
-    works = [Work(r.harness, block, trials=trials, first_trial=trials) for _, r in named]
+    # Contexts share the run's cache, and must not share the control's trials.
+    works = [Work(r.harness, block, trials=trials, first_trial=trials * cell.block) for _, r in named]
     watch.stage("A/A control", len(works) * len(block.questions) * trials)
     # Not in the ledger, where a score does not say which trials it averages.
     scored = await rooms.evaluator.score(works, watch.attempt)

@@ -316,13 +316,22 @@ def show(
       hl bench show bench-runs/base bench-runs/sft --paper
       hl bench show bench-runs/qa --paper --plots pictures
     """
-    from hl.bench.results import read_results
+    from hl.bench.results import missing, read_results
     from hl.bench.tables import compare, paper_tables
+    from hl.errors import RepositoryError
+    from hl.ui.output import say
 
     results = [read_results(run) for run in runs]
-    tables = [compare([(r.name, r.manifest, r.rows) for r in results])]
-    if len(results) == 1:
-        tables += results[0].tables
+    try:
+        tables = [compare([(r.name, r.manifest, r.rows) for r in results])]
+        if len(results) == 1:
+            tables += results[0].tables
+        for r in results:
+            if unfinished := missing(r):
+                say(f"{r.name} is not finished: {unfinished}")
+    except (AttributeError, KeyError, TypeError, ValueError) as error:  # well-formed, but no run of ours
+        names = ", ".join(str(run) for run in runs)
+        raise RepositoryError(f"{names}: its manifest and rows do not fit together: {error!r}.") from None
     tables += paper_tables() if paper else []
     if plots is not None:
         from hl.bench.plots import draw

@@ -19,7 +19,10 @@ SUMMARY_SENTENCES = 2
 Facts = Mapping[str, str]
 """What is said of a title, by the title in lower case."""
 
-_LINE = re.compile(r"^[\W\d]*(?P<title>\w[^:\n]{1,100}?)\s*(?:\]|\))?\s*:\s+(?P<text>\S.*)$", re.MULTILINE)
+_LINE = re.compile(
+    r"^(?:[^\w\n]|\d){0,40}(?P<title>\w[^:\n]{1,100}?)[^\S\n]*[\])]?[^\S\n]*:[^\S\n]+(?P<text>\S.*)$",
+    re.MULTILINE,
+)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 _NAME = r"((?:[A-Z]\w+ ?)+)"
 

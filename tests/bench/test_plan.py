@@ -1,5 +1,6 @@
 """What a run is: its models, cells, cost, identity, and what is refused before anything is written."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -32,7 +33,13 @@ def test_a_model_is_an_engine_with_its_keys(tmp_path: Path) -> None:
     assert parse_model("catalog", "proposer") == Model(
         "catalog",
         "catalog",
-        ("proposer.engine=catalog", "proposer.model=", "proposer.base_url=", "proposer.path="),
+        (
+            "proposer.engine=catalog",
+            "proposer.model=",
+            "proposer.base_url=",
+            "proposer.path=",
+            "proposer.api_key_env=",
+        ),
     )
     sft = parse_model("sft=openai:qwen-sft@http://h:1/v1?temperature=0.8", "proposer")
     assert sft.label == "sft"
@@ -42,6 +49,19 @@ def test_a_model_is_an_engine_with_its_keys(tmp_path: Path) -> None:
     assert "solver.model=smollm2" in parse_model("small=llamacpp:smollm2", "solver").overrides
     assert configured(load_config(None), "solver").label == "llamacpp-smollm2"
     assert configured(load_config(None), "proposer").label == "catalog"
+
+
+def test_two_servers_of_one_model_name_are_refused() -> None:
+    """A cached reply is known by model name and host: the two columns would be one."""
+    one, two, other = (
+        parse_model(f"{label}=openai:{model}@http://127.0.0.1:{port}/v1", "proposer")
+        for label, model, port in (("base", "qwen", 8000), ("sft", "qwen", 8001), ("rl", "qwen-rl", 8001))
+    )
+    with pytest.raises(UsageError, match="base and sft are one model name on two servers"):
+        check(replace(plan(), proposers=(one, two)))
+    check(replace(plan(), proposers=(one, other)))
+    again = parse_model("again=catalog", "proposer")
+    check(replace(plan(), proposers=(parse_model("catalog", "proposer"), again)))
 
 
 @pytest.mark.parametrize(
