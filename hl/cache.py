@@ -15,7 +15,7 @@ from typing import Any
 
 from hl.codec import decode, encode
 from hl.errors import RepositoryError
-from hl.types import Attempt, ChatReply
+from hl.types import Attempt, ChatReply, Cost
 
 SCHEMA = 1
 
@@ -63,6 +63,15 @@ class Cache:
     def put_reply(self, key: str, reply: ChatReply) -> None:
         """Store a reply; on disk when this returns."""
         self._put("replies", key, _dump(reply))
+
+    def paid(self) -> Cost:
+        """What the replies in here have cost, each counted once; seconds are not known."""
+        total = Cost()
+        for (blob,) in self._db.execute("SELECT value FROM replies"):
+            reply: ChatReply | None = _load(ChatReply, blob)
+            if reply is not None:
+                total = total + Cost(1, reply.prompt_tokens, reply.completion_tokens, reply.cost)
+        return total
 
     def attempt(self, key: str) -> Attempt | None:
         """The stored attempt, or None."""

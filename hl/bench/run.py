@@ -84,8 +84,9 @@ async def run(plan: Plan, out: Path, limits: RunLimits, switches: Switches, watc
         LockedError: Another hl carries out this run.
     """
     with hold(out / "lock"):
-        meter = Meter(limits, spent(out))
         cache = Cache(out / "cache.sqlite")
+        # A run that was killed wrote down less than it paid for; its cache has every reply.
+        meter = Meter(limits, replace(cache.paid(), seconds=spent(out).seconds))
         try:
             return await _cells(plan, out, cache, meter, switches, _Saving(out, meter, watch))
         finally:

@@ -196,6 +196,8 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: P
         {**r, "commit": ""} for r in rows(finished / "one")
     ]
     assert ended.out == (finished / "out.txt").read_text()
+    paid = [json.loads((run / "one" / "spent.json").read_text()) for run in (tmp_path, finished)]
+    assert paid[0]["calls"] == paid[1]["calls"] and paid[0]["prompt_tokens"] == paid[1]["prompt_tokens"]
 
 
 def test_chains_and_their_control(tmp_path: Path) -> None:
