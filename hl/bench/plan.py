@@ -160,6 +160,12 @@ def check(plan: Plan) -> None:
     slugs = [t.slug for t in plan.tasks]
     if len(set(slugs)) < len(slugs):
         raise UsageError(f"the task {_repeated(slugs)} is given twice.", hint="name each task once")
+    families = [t.family for t in plan.tasks]
+    if len(set(families)) < len(families):
+        raise UsageError(
+            f"{_repeated(families)} is given twice with other parameters, and a run takes a family once.",
+            hint="a run of its own for each: --out DIR",
+        )
     if plan.settings.report == "shuffled" and len(plan.tasks) < 2:
         raise UsageError(
             "--report shuffled gives a task the report of another, and there is only one.",

@@ -6,7 +6,7 @@ A table says what it averages over, who made it, and which grade it shows.
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hl.bench import curves, estimates
@@ -51,12 +51,14 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
     """Everything that a run's rows give."""
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     found: list[Table] = []
-    for title, kept in scopes(rows):
+    groups = scopes(rows)
+    for title, kept in groups:
         found += _single(manifest, title, kept, arms)
     found += _families(manifest, rows, arms)
-    found += _comparison(rows, arms)
-    found += _chains(manifest, rows, arms)
-    found += _baselines(rows, list(manifest["solvers"]))
+    for title, kept in groups:
+        means = _comparison(kept, arms) + _chains(manifest, kept, arms)
+        means += _baselines(kept, list(manifest["solvers"]))
+        found += means if len(groups) == 1 else [replace(t, title=f"{t.title}: {title}") for t in means]
     return found
 
 
@@ -262,6 +264,8 @@ def _comparison(rows: Sequence[Row], arms: Sequence[tuple[str, str]]) -> list[Ta
                 found = estimate(
                     [Part(c.family, c.cluster, estimates.minus(column(c), column(b))) for c, b in pairs]
                 )
+                if found is None:  # chains: they hold no single steps
+                    continue
                 label = f"{name} - {names[0]}" + (f" on {solver}" if len({s for s, _ in arms}) > 1 else "")
                 lines.append((label, what, _gain(found), _fixed(found), _clusters(found)))
     if not lines:

@@ -127,6 +127,9 @@ def test_what_cannot_be_run_is_refused() -> None:
     twice = Plan("qa", TASKS, (Model("s", "openai"),) * 2, (Model("p", "openai"),), plan().settings)
     with pytest.raises(UsageError, match="two models are called 's'"):
         check(twice)
+    gcd = BenchTask("reasoning-gym:gcd?max_value=5", "gcd", "n")
+    with pytest.raises(UsageError, match="'gcd' is given twice with other parameters"):
+        check(replace(plan(), tasks=(*TASKS, gcd)))
     alone = Plan(
         "qa", TASKS[:1], (Model("s", "openai"),), (Model("p", "openai"),), plan(report="shuffled").settings
     )

@@ -103,3 +103,20 @@ def test_a_finished_cell_on_one_line() -> None:
     assert render_cell(cell("p", [1, 1, 0, 1])) == (
         "seed 0.250, mean 0.375, oracle 0.750; not_found 1, scored 1"
     )
+
+
+def test_no_table_of_means_mixes_the_two_forms_of_a_question() -> None:
+    rows = [
+        row("baseline", name="cot", harness="b", evaluation=sample([1, 1])),
+        seed([0, 0]),
+        row("baseline", name="cot", harness="b", evaluation=sample([0, 0]), **VARIED_GCD),
+        seed([0, 0], **VARIED_GCD),
+    ]
+    titles = [t.title for t in all_tables(MANIFEST, rows) if t.title.startswith("Hand-made harnesses")]
+    assert titles == [
+        "Hand-made harnesses: unseen families",
+        "Hand-made harnesses: unseen families, format-varied questions",
+    ]
+
+
+VARIED_GCD = {"family": "gcd (varied)", "task": "reasoning-gym:gcd?answer_format=varied"}
