@@ -1,6 +1,7 @@
 """git as a program: objects as git makes them, clean commands, compare-and-swap."""
 
 import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -10,9 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hl.commands.place import find_pager
 from hl.errors import RepositoryError
 from hl.git import Git, GitFailed, Objects, RefMovedError, RefUpdate, TreeEntry, parse_tree
 from hl.git.objects import Identity
+from hl.ledger import Ledger
+from hl.ledger.worktree import bring_along, dirty_paths
 
 WHO = Identity("Ada <ada@example.org>", "Bob <bob@example.org>", 1700000000, "+0130", False)
 
@@ -213,3 +217,67 @@ def test_reading_does_not_import_the_slow_library(git: Git) -> None:
         "assert 'git' not in sys.modules, sorted(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+def test_no_program_that_a_repository_names_runs(tmp_path: Path) -> None:
+    """Hooks, filters and the file-system monitor of a repository that came from elsewhere; plain git runs them."""
+    root, ran = tmp_path / "r", tmp_path / "ran"
+    ledger = Ledger.create(root)
+    (root / "f.txt").write_text("1\n")
+    program = tmp_path / "program"
+    program.write_text(f'#!/bin/sh\necho "$0 $*" >> {ran}\ncat\n')
+    program.chmod(0o755)
+    hooks = ("reference-transaction", "post-index-change", "pre-push", "pre-auto-gc", "post-checkout")
+    for name in hooks:
+        (root / ".git" / "hooks" / name).write_text(program.read_text())
+        (root / ".git" / "hooks" / name).chmod(0o755)
+    for name in ("plain", "odd=name"):
+        for what in ("clean", "smudge"):
+            sh(root, "config", f"filter.{name}.{what}", str(program))
+    sh(root, "config", "filter.plain.required", "true")
+    sh(root, "config", "core.fsmonitor", str(program))
+    (root / ".git" / "info" / "attributes").write_text("f.txt filter=plain\ng.txt filter=odd=name\n")
+    (root / "g.txt").write_text("1\n")
+    sh(root, "add", "f.txt")
+    assert ran.read_text().count("reference") == 0 and str(program) in ran.read_text()
+    sh(root, "update-ref", "refs/x", sh(root, "hash-object", "-w", "--stdin").decode().strip())
+    assert "reference-transaction" in ran.read_text()
+    sh(root, "reset", "-q")
+    ran.unlink()
+
+    first = ledger.commit_files("One", ["f.txt", "g.txt"])
+    (root / "f.txt").write_text("2\n")
+    assert dirty_paths(Git(root), ["f.txt"]) == ["f.txt"]
+    second = ledger.commit_files("Two", ["f.txt"])
+    assert bring_along(Git(root), second, first) == []
+    assert (root / "f.txt").read_text() == "1\n"
+    remote = tmp_path / "remote.git"
+    sh(tmp_path, "init", "-q", "--bare", str(remote))
+    assert ledger.push(str(remote)).branch == "main"
+    ledger.fetch(str(remote))
+    Git(root).run("gc", "--auto", "--quiet")
+    assert not ran.exists(), ran.read_text()
+
+
+def test_the_users_own_filters_still_run(git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / "gitconfig"
+    own.write_text('[filter "upper"]\n\tclean = tr a-z A-Z\n')
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    (git.directory / ".gitattributes").write_text("f.txt filter=upper\n")
+    (git.directory / "f.txt").write_text("abc\n")
+    oid = git.line("hash-object", "-w", "--", "f.txt")
+    assert sh(git.directory, "cat-file", "blob", oid) == b"ABC\n"
+
+
+def test_a_repositorys_pager_is_passed_over(
+    git: Git, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = tmp_path / "gitconfig"
+    own.write_text("[core]\n\tpager = less -S\n")
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stdout", terminal)
+    sh(git.directory, "config", "core.pager", "touch /tmp/never")
+    assert find_pager(True, git.directory) == "less"
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(own))
+    assert find_pager(True, git.directory) == "less -S"

@@ -31,14 +31,17 @@ def harness_files(root: Path, overrides: tuple[str, ...] = ()) -> tuple[tuple[st
 
 
 def find_pager(wanted: bool, directory: Path | None = None) -> str | None:
-    """The pager that git would use: GIT_PAGER, core.pager, PAGER, less; None without a terminal or if not wanted."""
+    """The pager that git would use: GIT_PAGER, core.pager, PAGER, less; None without a terminal or if not wanted.
+
+    A repository's own core.pager is passed over: it is a program, and the repository may come from elsewhere.
+    """
     if not wanted or not sys.stdout.isatty():
         return None
     if "GIT_PAGER" in os.environ:
         return os.environ["GIT_PAGER"]
     from hl.git import Git
 
-    status, out, _ = Git(directory or Path.cwd()).run("config", "--get", "core.pager")
-    if status == 0:
-        return out.decode("utf-8", "surrogateescape").strip()
-    return os.environ.get("PAGER", "less")
+    out = Git(directory or Path.cwd()).run("config", "--show-scope", "--get-all", "core.pager")[1]
+    lines = [line.partition("\t") for line in os.fsdecode(out).splitlines()]
+    own = [pager.strip() for scope, _, pager in lines if scope not in ("local", "worktree")]
+    return own[-1] if own else os.environ.get("PAGER", "less")

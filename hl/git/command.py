@@ -20,9 +20,18 @@ OPTIONS = (
     "core.quotePath=false",
     "-c",
     "color.ui=false",
+    # A repository that came from elsewhere names no program that runs here: `Git._switched_off` does the rest.
     "-c",
     "core.fsmonitor=false",
+    "-c",
+    "core.hooksPath=/dev/null",
+    "-c",
+    "log.showSignature=false",
 )
+TOUCHING = frozenset({"status", "hash-object", "gc", "fetch", "push"})
+"""Commands that run filters, or hooks that the configuration names; those that write do too."""
+EMPTY = "HL_EMPTY"
+"""A variable that holds nothing: as a program it is none, as a switch it is off."""
 REMOVED = frozenset(
     {
         "GIT_DIR",
@@ -89,7 +98,7 @@ class RefUpdate:
 def environment() -> dict[str, str]:
     """The environment of every git command."""
     env = {k: v for k, v in os.environ.items() if k not in REMOVED}
-    env |= {"LC_ALL": "C", "LANGUAGE": "C", "GIT_TERMINAL_PROMPT": "0"}
+    env |= {"LC_ALL": "C", "LANGUAGE": "C", "GIT_TERMINAL_PROMPT": "0", EMPTY: ""}
     return env
 
 
@@ -103,6 +112,7 @@ class Git:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._places: tuple[str, str] | None = None
+        self._off: tuple[str, ...] | None = None
 
     # --- reading
 
@@ -118,9 +128,10 @@ class Git:
         Raises:
             RepositoryError: git is not installed, or the directory is gone.
         """
+        off = () if TOUCHING.isdisjoint(args[:3]) else self._switched_off()
         try:
             done = subprocess.run(
-                ["git", *OPTIONS, *args],
+                ["git", *OPTIONS, *off, *args],
                 cwd=self.directory,
                 env=environment(),
                 input=stdin,
@@ -204,6 +215,7 @@ class Git:
         # The facade adds variables and removes none: those that a hook sets are overridden by the true ones.
         env = {
             "GIT_TERMINAL_PROMPT": "0",
+            EMPTY: "",
             "GIT_DIR": git_dir,
             "GIT_COMMON_DIR": common,
             "GIT_WORK_TREE": str(self.directory),
@@ -214,7 +226,7 @@ class Git:
         with _memory(stdin) as source:
             # A session of its own: Ctrl-C must not end a write half way.
             status, out, err = Facade(str(self.directory)).execute(
-                ["git", *OPTIONS, *args],
+                ["git", *OPTIONS, *self._switched_off(), *args],
                 istream=source,
                 with_extended_output=True,
                 with_exceptions=False,
@@ -276,6 +288,25 @@ class Git:
                     raise
             time.sleep(pause)
             pause = min(pause * 2, 0.5)
+
+    def _switched_off(self) -> tuple[str, ...]:
+        """Options that switch off the filters and hooks that the repository's own configuration names.
+
+        The user's own, from their global configuration, stay: large-file filters above all.
+        """
+        if self._off is None:
+            pattern = r"^(filter|hook)\..*\.(clean|smudge|process|command)$"
+            _, out, _ = self.run("config", "--show-scope", "--name-only", "-z", "--get-regexp", pattern)
+            words = os.fsdecode(out).split("\0")
+            off: list[str] = []
+            for scope, key in zip(words[::2], words[1::2], strict=False):
+                if scope in ("local", "worktree"):
+                    name = key.rpartition(".")[0]
+                    keys = (f"{name}.enabled",) if name.startswith("hook.") else (key, f"{name}.required")
+                    # Not `-c KEY=`, which ends the key at the first `=` of a name that may hold one.
+                    off += [f"--config-env={key}={EMPTY}" for key in keys]
+            self._off = tuple(off)
+        return self._off
 
     # --- small questions
 
