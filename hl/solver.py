@@ -57,6 +57,17 @@ class Meter:
         """Replies answered from the cache."""
         self.stopped = False
         """Whether a limit has ended the run."""
+        self._flying: set[asyncio.Task[ChatReply]] = set()
+
+    def fly(self, call: "asyncio.Task[ChatReply]") -> None:
+        """Know of a call that is made, but not counted before it ends: of whichever engine, limits hold over all."""
+        self._flying.add(call)
+        call.add_done_callback(self._flying.discard)
+
+    @property
+    def in_flight(self) -> int:
+        """Calls under way."""
+        return sum(not call.done() for call in self._flying)  # a call that is done is counted
 
     def add(self, reply: ChatReply) -> None:
         """Count one reply that the engine gave."""
@@ -139,8 +150,9 @@ class MeteredEngine:
             return stored
         call = self._flying.get(key)
         if call is None:
-            self._meter.check(in_flight=len(self._flying))
+            self._meter.check(in_flight=self._meter.in_flight)
             call = _Call(asyncio.ensure_future(self._complete(key, request, occurrence)))
+            self._meter.fly(call.task)
             self._flying[key] = call
         call.waiting += 1
         try:

@@ -220,6 +220,24 @@ def test_calls_in_flight_count_against_the_limit_and_are_kept_when_it_stops_the_
     asyncio.run(run())
 
 
+def test_limits_hold_over_the_engines_of_a_run_together() -> None:
+    async def run() -> None:
+        gates, meter = (Gate(), Gate()), Meter(RunLimits(calls=3))
+        engines = [MeteredEngine(gate, Cache(None), meter) for gate in gates]
+        first = [asyncio.ensure_future(engine.chat(ask(str(i)))) for i in range(2) for engine in engines]
+        await asyncio.sleep(0)
+        for gate in gates:
+            gate.open.set()
+        found = await asyncio.gather(*first, return_exceptions=True)
+        assert sum(isinstance(f, StoppedEarly) for f in found) == 1
+        assert sum(len(gate.asked) for gate in gates) == 3 == meter.cost.calls
+        assert meter.in_flight == 0
+        for engine in engines:
+            await engine.aclose()
+
+    asyncio.run(run())
+
+
 def test_a_call_that_nobody_wants_any_more_is_given_up() -> None:
     async def run() -> None:
         gate = Gate()
