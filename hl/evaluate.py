@@ -79,6 +79,23 @@ class Progress:
     cached: bool
 
 
+def rules_of(task_digest: str, limits: Limits, *, unsafe: bool, call: bool) -> str:
+    """Digest of what decides an attempt beside harness, question, trial and solver.
+
+    Args:
+        task_digest: Identity of task and grader.
+        limits: Of one attempt.
+        unsafe: Whether harnesses run unconfined.
+        call: Whether an attempt without a call grades 0.
+    """
+    return hashlib.sha256(repr((task_digest, limits, call, unsafe)).encode()).hexdigest()
+
+
+def identity_of(solver: str, rules: str, mode: str) -> str:
+    """What scores must share to be compared, from the solver's digest, `rules_of` and the grade that is averaged."""
+    return hashlib.sha256(f"{solver} {rules} {mode}".encode()).hexdigest()[:16]
+
+
 class Evaluator:
     """Runs attempts. One per command; owns no process, only the queue.
 
@@ -121,14 +138,13 @@ class Evaluator:
         self._concurrency = max(1, concurrency)
         self._require_model_call = require_model_call
         self._search = search
-        rules = repr((task_digest, limits, require_model_call, sandbox.tier == "unsafe"))
-        self._rules = hashlib.sha256(rules.encode()).hexdigest()
+        self._rules = rules_of(task_digest, limits, unsafe=sandbox.tier == "unsafe", call=require_model_call)
         self._lost_in_a_row = 0
 
     @property
     def identity(self) -> str:
         """What scores must share to be compared: solver, limits, grader and mode."""
-        return hashlib.sha256(f"{self.solver.digest} {self._rules} {self.mode}".encode()).hexdigest()[:16]
+        return identity_of(self.solver.digest, self._rules, self.mode)
 
     async def run(
         self, works: Sequence[Work], on_attempt: Callable[[Progress], None] | None = None

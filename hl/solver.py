@@ -232,9 +232,7 @@ class Solver:
         self.settings = settings
         self.ablation = ablation
         self.name = engine.name if not ablation else f"{engine.name} ({ablation} replies)"
-        self.digest = hashlib.sha256(
-            repr((engine.digest, settings, ablation, MAX_PYTHON_RUNS, MAX_PROMPT_CHARS)).encode()
-        ).hexdigest()[:16]
+        self.digest = solver_digest(engine.digest, settings, ablation)
 
     def session(
         self, question: Question, trial: int, *, wall_s: float, python: RunPython, search: Search | None
@@ -243,6 +241,12 @@ class Solver:
         return AttemptSession(
             self, trial_seed(question.id, trial), wall_s=wall_s, python=python, search=search
         )
+
+
+def solver_digest(engine: str, settings: SolverSettings, ablation: str = "") -> str:
+    """A solver's identity, from its engine's digest and everything that bounds what a harness asks."""
+    parts = (engine, settings, ablation, MAX_PYTHON_RUNS, MAX_PROMPT_CHARS)
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def trial_seed(question_id: str, trial: int) -> int:

@@ -20,8 +20,9 @@ from hl.errors import HlError
 from hl.evaluate import Evaluator
 from hl.ledger import Ledger
 from hl.rounds import Rooms, RoundSettings
+from hl.rules import limits, open_model, solver_settings, task_digest
 from hl.sandbox.host import Limits
-from hl.solver import Meter, MeteredEngine, Search, Solver, SolverSettings
+from hl.solver import Meter, MeteredEngine, Search, Solver
 from hl.types import (
     Engine,
     Harness,
@@ -145,11 +146,6 @@ class Workspace:
             self.config.solver.trials,
         )
 
-    def limits(self) -> Limits:
-        """The `[attempt]` section, as the sandbox takes it."""
-        a = self.config.attempt
-        return Limits(wall_s=a.wall_s, cpu_s=a.cpu_s, memory_mb=a.memory_mb)
-
     def search(self, on_index: "Progress | None" = None) -> Search | None:
         """The task's retrieval, or None where it has none; the first time here the corpus is indexed.
 
@@ -188,15 +184,15 @@ class Workspace:
             bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
             yield Evaluator(
                 sandbox=sandbox,
-                solver=Solver(engine, self._solver_settings(), ablation=switches.ablation),
+                solver=Solver(engine, solver_settings(self.config), ablation=switches.ablation),
                 grader=open_grader(
                     self.spec, self._loaded[0].files, partial(graders.function, limits=bounds)
                 ),
                 cache=cache,
                 meter=meter,
-                limits=self.limits(),
+                limits=limits(self.config),
                 mode=self.config.task.grade,
-                task_digest=_task_digest(manifest),
+                task_digest=task_digest(manifest),
                 concurrency=_in_flight(engine),
                 require_model_call=self.config.attempt.require_model_call,
                 search=search,
@@ -216,20 +212,16 @@ class Workspace:
             cache = stack.enter_context(self.cache())
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, Meter())
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe, zygotes=1))
-            solver = Solver(engine, self._solver_settings(), ablation=switches.ablation)
+            solver = Solver(engine, solver_settings(self.config), ablation=switches.ablation)
             asked = Question(question_id(question), question)
-            limits = self.limits()
-            session = solver.session(asked, 0, wall_s=limits.wall_s, python=sandbox.python, search=search)
-            result = await sandbox.run(harness, question, seed=session.seed, session=session, limits=limits)
+            bounds = limits(self.config)
+            session = solver.session(asked, 0, wall_s=bounds.wall_s, python=sandbox.python, search=search)
+            result = await sandbox.run(harness, question, seed=session.seed, session=session, limits=bounds)
             if session.stopped is not None:
                 raise session.stopped
             tokens = session.prompt_tokens + session.completion_tokens
             answer = result.value if result.status is Status.OK else ""
             return Answered(result.status, answer, result.error, session.calls, tokens, session.trace)
-
-    def _solver_settings(self) -> SolverSettings:
-        a, s = self.config.attempt, self.config.solver
-        return SolverSettings(s.temperature, s.temperature_max, s.max_tokens, a.calls, a.tokens)
 
     @asynccontextmanager
     async def rooms(
@@ -302,30 +294,7 @@ class LineageBook:
 async def _enter_engine(
     stack: AsyncExitStack, config: ModelConfig, root: Path, cache: Cache, meter: Meter
 ) -> MeteredEngine:
-    from hl.engines.base import EngineSpec, open_engine
-
-    path = str(root / config.path) if config.path else ""
-    engine: Engine = open_engine(
-        EngineSpec(
-            engine=config.engine,
-            model=config.model,
-            base_url=config.base_url,
-            api_key_env=config.api_key_env,
-            path=path,
-            threads=config.threads,
-            slots=config.slots,
-            context_tokens=config.context_tokens,
-            deterministic=config.deterministic,
-            concurrency=config.concurrency,
-            timeout_s=config.timeout_s,
-            retries=config.retries,
-            price_in=config.price_in,
-            price_out=config.price_out,
-            extra_body=config.extra_body,
-            chat_template_kwargs=config.chat_template_kwargs,
-        )
-    )
-    metered = MeteredEngine(engine, cache, meter)
+    metered = MeteredEngine(open_model(config, root), cache, meter)
     stack.push_async_callback(metered.aclose)
     return metered
 
@@ -338,12 +307,6 @@ def _in_flight(engine: Engine) -> int:
 def question_id(text: str) -> str:
     """The id of a question outside any set: content, as everywhere."""
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def _task_digest(manifest: "Manifest") -> str:
-    """What decides a grade beside question and answer: family, parameters, grader; not where a file lies."""
-    parts = (manifest.family, manifest.spec.params, manifest.spec.version, manifest.files)
-    return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,14 +46,14 @@ def pick(given: int | None, config: Config, key: str, default: int) -> int:
 
 
 def reasoning_gym_tasks(
-    track_name: str, families: str, roles: str, *, excluded: bool, answers: str
+    track_name: str, families: str | None, roles: str | None, *, excluded: bool, answers: str
 ) -> tuple[BenchTask, ...]:
     """The families of a run.
 
     Args:
         track_name: `tiny` or `paper`.
-        families: Names joined by commas, with parameters if wanted; empty for the track's.
-        roles: Roles joined by commas; empty for unseen (tiny) or unseen and rl (paper).
+        families: Names joined by commas, with parameters if wanted; None for the track's.
+        roles: Roles joined by commas; None for unseen (tiny) or unseen and rl (paper).
         excluded: The track's excluded families instead.
         answers: `canonical`, `varied` or `both`.
 
@@ -62,7 +62,7 @@ def reasoning_gym_tasks(
     """
     split = track(track_name)
     choose(answers, FORMATS, "a --format", "hl bench reasoning-gym --help")
-    if families:
+    if families is not None:
         names = _listed(families, "--families")
         for name in names:
             choose(name.partition("?")[0], tuple(FAMILIES), "a reasoning-gym family", "hl bench families")
@@ -73,10 +73,10 @@ def reasoning_gym_tasks(
     return tuple({"canonical": tasks, "varied": varied, "both": [*tasks, *varied]}[answers])
 
 
-def _of_track(split: Track, roles: str, *, excluded: bool) -> tuple[str, ...]:
+def _of_track(split: Track, roles: str | None, *, excluded: bool) -> tuple[str, ...]:
     if excluded:
         return tuple(f for f in split.excluded if FAMILIES[f].status != "refused")
-    if not roles:
+    if roles is None:
         return split.unseen[:TINY_FAMILIES] if split.name == "tiny" else (*split.unseen, *split.rl)
     by_role = {SFT: split.sft, RL: split.rl, UNSEEN: split.unseen, NEAR: split.near}
     wanted = [choose(r, ROLES[:4], "a role", "hl bench families") for r in _listed(roles, "--roles")]

@@ -5,54 +5,88 @@
 
 import json
 import platform
-from collections.abc import Mapping
+import time
+from collections.abc import Collection, Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
 import hl
-from hl.bench.plan import BenchTask, Plan
+from hl.bench.models import identify
+from hl.bench.plan import BenchTask, Plan, cells
+from hl.bench.repositories import Questions, cell_sets, digests
 from hl.codec import encode
 from hl.config import load_config
 from hl.config.trust import write_file
 from hl.errors import RepositoryError
 from hl.new import load_seed
+from hl.rules import evaluator_identity
+from hl.sandbox.host import TIER_UNSAFE
 
 FILE = "manifest.json"
 SCHEMA = 1
 STORY = ("command", "started")
 """Keys that tell how a run began; another call of the same run may differ in them."""
+DERIVED = ("questions", "cells", "evaluators")
+"""Keys that follow from the rest: compared last, so that a cause is named before its effect."""
 PACKAGES = ("reasoning-gym", "xllamacpp", "openai")
 
 
-def describe(
-    plan: Plan, questions: Mapping[str, Mapping[str, str]], command: str, now: str
-) -> dict[str, Any]:
-    """The manifest of a run.
+def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, Any]:
+    """What a run is.
 
     Args:
         plan: What is run.
-        questions: Task -> file -> sha256 of its question sets.
-        command: As typed.
-        now: UTC, ISO 8601.
+        made: Task -> its question sets.
+        tier: How harnesses are confined here.
+
+    Raises:
+        UsageError: A model is none, or its file no rules file.
+        EngineError: Its weights are not here.
     """
+    found = models(plan)
     config = load_config(None, plan.overrides)
     return {
         "schema": SCHEMA,
-        "command": command,
-        "started": now,
         "benchmark": plan.benchmark,
         "versions": {"hl": hl.__version__, "python": platform.python_version(), **_packages()},
+        "sandbox": tier,
         "tasks": [vars_of(task) for task in plan.tasks],
         "settings": encode_all(plan.settings),
         # The user's own harness may change between two calls.
         "starting_harness": load_seed(plan.settings.seed).digest,
-        "solvers": {m.label: _model(plan, m.overrides, "solver") for m in plan.solvers},
-        "proposers": {m.label: _model(plan, m.overrides, "proposer") for m in plan.proposers},
+        **found,
         "attempt": encode_all(config.attempt),
         "report": encode_all(config.report),
         "grade": config.task.grade,
-        "questions": {task: dict(files) for task, files in questions.items()},
+        "questions": {task: dict(manifest.hashes) for task, (manifest, _) in made.items()},
+        "cells": {cell.name: digests(cell_sets(made[cell.task.name][1], plan, cell)) for cell in cells(plan)},
+        # As scores name it: what those of one run share.
+        "evaluators": {
+            task: {
+                m.label: evaluator_identity(
+                    load_config(None, [*plan.overrides, *m.overrides]),
+                    found["solvers"][m.label]["identity"]["digest"],
+                    manifest,
+                    unsafe=tier == TIER_UNSAFE,
+                )
+                for m in plan.solvers
+            }
+            for task, (manifest, _) in made.items()
+        },
+    }
+
+
+def models(plan: Plan) -> dict[str, dict[str, Any]]:
+    """`solvers` and `proposers` of a manifest: every key of each, and the identity of its engine.
+
+    Raises:
+        UsageError: A model is none, or its file no rules file.
+        EngineError: Its weights are not here.
+    """
+    return {
+        f"{section}s": {m.label: _model(plan, m.overrides, section) for m in given}
+        for section, given in (("solver", plan.solvers), ("proposer", plan.proposers))
     }
 
 
@@ -68,7 +102,8 @@ def _packages() -> dict[str, str]:
 
 def _model(plan: Plan, own: tuple[str, ...], section: str) -> dict[str, Any]:
     config = load_config(None, [*plan.overrides, *own])
-    return encode_all(config.proposer if section == "proposer" else config.solver)
+    keys = encode_all(config.proposer if section == "proposer" else config.solver)
+    return {**keys, "identity": identify(config, section)}
 
 
 def encode_all(value: Any) -> dict[str, Any]:
@@ -83,8 +118,16 @@ def vars_of(task: BenchTask) -> dict[str, str]:
     return {"name": task.name, "family": task.family, "cluster": task.cluster, "role": task.role}
 
 
-def save(run: Path, manifest: Mapping[str, Any]) -> None:
-    """Write it."""
+def save(run: Path, manifest: Mapping[str, Any], command: str) -> None:
+    """Write it, with how the run began.
+
+    Args:
+        run: The directory.
+        manifest: As `describe` gave it.
+        command: As typed.
+    """
+    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    manifest = {**manifest, "command": command, "started": now}
     write_file(run / FILE, json.dumps(manifest, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
@@ -114,15 +157,16 @@ def load(run: Path) -> dict[str, Any]:
 
 
 def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """The first thing in which two runs differ, as `settings.evaluation is 32 there and 64 here`; empty if none.
+    """The first thing in which two runs differ, as `settings.evaluation is 32 there and 64 here`; empty if none."""
 
-    Questions are compared where both know them: they are made once, before the manifest.
-    """
-    return _difference(
-        {k: v for k, v in there.items() if k not in (*STORY, "questions")},
-        {k: v for k, v in here.items() if k not in (*STORY, "questions")},
-        "",
+    cause = {*there, *here} - {*STORY, *DERIVED}
+    return _difference(_only(there, cause), _only(here, cause), "") or _difference(
+        _only(there, DERIVED), _only(here, DERIVED), ""
     )
+
+
+def _only(manifest: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {k: v for k, v in manifest.items() if k in keys}
 
 
 def _difference(there: Any, here: Any, where: str) -> str:

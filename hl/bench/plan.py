@@ -1,6 +1,5 @@
 """What a bench run is: tasks, models, protocol and sizes; its cells; and what it would cost at most."""
 
-import difflib
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from hl.bench.models import Model
 from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE
 from hl.errors import UsageError
+from hl.tasks.base import nearest
 
 GUESSED_TOKENS = 512
 """Tokens of one attempt, where nothing was measured (as `hl revise --dry-run` guesses)."""
@@ -112,29 +112,43 @@ def cells(plan: Plan) -> Iterator[CellPlan]:
                     )
 
 
+def cell_count(plan: Plan) -> int:
+    """How many cells there are; by arithmetic, as all that is counted here."""
+    return _arms(plan) * sum(count for _, count in _kinds(plan.settings))
+
+
 def attempts(plan: Plan) -> int:
     """Upper bound of harness runs: duplicates, failed edits and repeated questions cost nothing."""
     s = plan.settings
-    total = 0
-    for cell in cells(plan):
-        k = s.independent if cell.protocol == INDEPENDENT else s.proposals
-        rounds = s.rounds if cell.protocol == CHAIN else 1
-        total += rounds * (s.feedback + s.scoring * (1 + k)) + s.evaluation * (1 + rounds * k)
-        total += 2 * s.evaluation if s.again and cell.protocol == SINGLE else 0
-        total += len(s.baselines) * s.evaluation if cell.baselines else 0
-        total += s.feedback if s.report == "shuffled" else 0
+    total = len(plan.tasks) * len(plan.solvers) * len(s.baselines) * s.evaluation
+    for protocol, count in _kinds(s):
+        k = s.independent if protocol == INDEPENDENT else s.proposals
+        rounds = s.rounds if protocol == CHAIN else 1
+        each = rounds * (s.feedback + s.scoring * (1 + k)) + s.evaluation * (1 + rounds * k)
+        each += 2 * s.evaluation if s.again and protocol == SINGLE else 0
+        each += s.feedback if s.report == "shuffled" else 0
+        total += _arms(plan) * count * each
     return total
 
 
 def proposer_calls(plan: Plan) -> int:
     """Replies asked of proposers that are models."""
     s = plan.settings
+    asked = sum(p.engine != "catalog" for p in plan.proposers)
     total = 0
-    for cell in cells(plan):
-        if cell.proposer.engine != "catalog":
-            k = s.independent if cell.protocol == INDEPENDENT else s.proposals
-            total += k * (s.rounds if cell.protocol == CHAIN else 1)
-    return total
+    for protocol, count in _kinds(s):
+        k = s.independent if protocol == INDEPENDENT else s.proposals
+        total += count * k * (s.rounds if protocol == CHAIN else 1)
+    return len(plan.tasks) * len(plan.solvers) * asked * total
+
+
+def _arms(plan: Plan) -> int:
+    return len(plan.tasks) * len(plan.solvers) * len(plan.proposers)
+
+
+def _kinds(s: Settings) -> list[tuple[str, int]]:
+    """(protocol, cells of it an arm)."""
+    return [(CHAIN, s.chains), (INDEPENDENT, min(s.independent, 1))] if s.rounds else [(SINGLE, s.contexts)]
 
 
 def check(plan: Plan) -> None:
@@ -181,8 +195,7 @@ def choose(name: str, known: Sequence[str], what: str, hint: str) -> str:
     """
     if name in known:
         return name
-    near = difflib.get_close_matches(name, known, n=1)
-    meant = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(known)}."
+    meant = nearest(name, known) or f"; there are {', '.join(known)}."
     raise UsageError(f"{name!r} is not {what}{meant}", hint=hint)
 
 

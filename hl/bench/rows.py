@@ -111,17 +111,26 @@ def load_rows(run: Path) -> tuple[Row, ...]:
     """
     path = run / FILE
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
         return ()
-    except (OSError, UnicodeDecodeError) as error:
-        raise RepositoryError(f"{path} cannot be read: {error}.") from None
+    except OSError as error:
+        raise RepositoryError(f"{path} cannot be read: {error.strerror}.") from None
     rows: list[Row] = []
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(lines[:-1] if lines[-1] == b"" else lines, start=1):
         try:
-            rows.append(decode(Row, json.loads(line)))
+            rows.append(decode(Row, json.loads(line.decode())))
         except (ValueError, RecursionError) as error:
             raise RepositoryError(
                 f"{path}:{number} is not a row of a bench run: {error}.", hint=f"rm {path}, and run it again"
             ) from None
     return tuple(rows)
+
+
+def per_attempt(rows: Sequence[Row]) -> tuple[float, float] | None:
+    """Solver calls and tokens of an attempt, over all that was measured; None where nothing was."""
+    samples = [s for row in rows for s in (row.scoring, row.evaluation) if s is not None]
+    attempts = sum(s.attempts for s in samples)
+    if not attempts:
+        return None
+    return sum(s.calls for s in samples) / attempts, sum(s.tokens for s in samples) / attempts

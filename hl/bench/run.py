@@ -1,31 +1,27 @@
-"""A whole bench run: its directory, its cells one after another, and what it spent.
+"""A whole bench run: its cells one after another, and what it spent.
 
-Promises: killed at any instant, the same command goes on and makes no call again whose reply was recorded; another
-run's directory is refused; nothing is written before every task has its questions. It prints nothing.
+Promises: killed at any instant, the same command goes on and makes no call again whose reply was recorded. It prints
+nothing.
 """
 
-import shutil
-import tempfile
 import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from hl.bench import manifest as manifests
 from hl.bench.chain import one_chain
 from hl.bench.control import WithReport
-from hl.bench.plan import CellPlan, Plan, cells, check
-from hl.bench.repositories import make_questions, open_cell, store_questions
+from hl.bench.plan import CellPlan, Plan, cells
+from hl.bench.repositories import first_commit, open_cell
 from hl.bench.rows import CHAIN, Row, load_rows, write_rows
 from hl.bench.step import baselines, one_step
 from hl.bench.watch import Watch
 from hl.cache import Cache
 from hl.codec import decode, encode
 from hl.config.trust import write_file
-from hl.errors import RepositoryError, UsageError
+from hl.errors import RepositoryError
 from hl.evaluate import Progress, Work
-from hl.ledger.locks import hold
 from hl.report import build_report
 from hl.rounds import Event, Rooms
 from hl.solver import Meter, RunLimits
@@ -37,61 +33,22 @@ SAVE_INTERVAL_S = 2.0
 """How often what was spent is taken down (as `hl revise` does)."""
 
 
-def prepare(plan: Plan, out: Path, command: str, watch: Watch) -> None:
-    """Make the run's directory, or see that it holds this very run.
-
-    Raises:
-        UsageError: A task is wrong, or the directory holds another run.
-        RepositoryError: It holds something else.
-    """
-    check(plan)
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    if (out / manifests.FILE).exists():
-        differs = manifests.difference(manifests.load(out), manifests.describe(plan, {}, command, now))
-        if differs:
-            raise UsageError(f"--out {out} holds another run: {differs}.", hint="choose another --out")
-        return
-    if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise RepositoryError(
-            f"--out {out} is not empty and holds no bench run.", hint="choose another --out"
-        )
-    made = {
-        task: make_questions(
-            plan, task, lambda done, total, name=task.name: watch.questions(name, done, total)
-        )
-        for task in plan.tasks
-    }
-    out.parent.mkdir(parents=True, exist_ok=True)
-    # Aside, then renamed: a directory that is there is whole.
-    draft = Path(tempfile.mkdtemp(dir=out.parent, prefix=f".{out.name}-"))
-    try:
-        questions = {task.name: store_questions(draft, task, sets) for task, sets in made.items()}
-        manifests.save(draft, manifests.describe(plan, questions, command, now))
-        draft.chmod(0o755)
-        draft.replace(out)
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
-        raise
-
-
 async def run(plan: Plan, out: Path, limits: RunLimits, switches: Switches, watch: Watch) -> tuple[Row, ...]:
-    """Carry out what is left of a prepared run; returns all its rows.
+    """Carry out what is left of a run whose directory `open_folder` holds; returns all its rows.
 
     Raises:
         StoppedEarly: A run limit was reached; what was measured is kept.
         EngineError: An engine stays down; likewise.
         SandboxError: No sandbox holds here.
-        LockedError: Another hl carries out this run.
     """
-    with hold(out / "lock"):
-        cache = Cache(out / "cache.sqlite")
-        # A run that was killed wrote down less than it paid for; its cache has every reply.
-        meter = Meter(limits, replace(cache.paid(), seconds=spent(out).seconds))
-        try:
-            return await _cells(plan, out, cache, meter, switches, _Saving(out, meter, watch))
-        finally:
-            cache.close()
-            _save_spent(out, meter.cost)
+    cache = Cache(out / "cache.sqlite")
+    # A run that was killed wrote down less than it paid for; its cache has every reply.
+    meter = Meter(limits, replace(cache.paid(), seconds=spent(out).seconds))
+    try:
+        return await _cells(plan, out, cache, meter, switches, _Saving(out, meter, watch))
+    finally:
+        cache.close()
+        _save_spent(out, meter.cost)
 
 
 async def _cells(
@@ -155,18 +112,12 @@ async def _donor(
     )
     workspace = open_cell(out, plan, replace(cell, task=other, name=name))
     block = workspace.sets.feedback.block(0, plan.settings.feedback)
-    seed = workspace.read(_first_commit(workspace))
+    seed = workspace.read(first_commit(workspace))
     async with workspace.evaluator(cache, meter, switches) as evaluator:
         ((measurement, attempts),) = await evaluator.score([Work(seed.harness, block)])
     return build_report(
         workspace.spec, measurement, attempts, block, (), show_gold=workspace.config.report.gold
     )
-
-
-def _first_commit(workspace: Workspace) -> str:
-    """The seed's commit: the parent of the first round, or the head while there is none."""
-    ledger = workspace.ledger
-    return ledger.round(ledger.require_lineage(), 1).parent if ledger.next_round() > 1 else "HEAD"
 
 
 class _Saving:

@@ -134,18 +134,26 @@ def build_plan(
     from hl.bench.models import configured, parse_model
     from hl.bench.plan import Plan, Settings, check, choose
     from hl.config import load_config
+    from hl.config.keys import KEYS
     from hl.config.sections import SELECT_RULES
     from hl.errors import UsageError
     from hl.new import load_seed, seed_names
 
-    given = {"contexts": asked.contexts, "proposals": asked.proposals, "feedback": asked.feedback}
-    given |= {"scoring": asked.scoring, "evaluation": asked.evaluation, "chains": asked.chains}
-    for name, value in given.items():
-        if value is not None and value < 1:
-            raise UsageError(f"--{name} {value}: must be above 0.", hint=f"hl bench {benchmark} --help")
-    for name, value in {"rounds": asked.rounds, "independent": asked.independent}.items():
-        if value < 0:
-            raise UsageError(f"--{name} {value}: must not be below 0.", hint=f"hl bench {benchmark} --help")
+    most = int(KEYS["round.pool_rounds"].high or 0)
+    for name, low, high, value in (
+        ("contexts", 1, most, asked.contexts),
+        ("rounds", 0, most, asked.rounds),
+        ("chains", 1, most, asked.chains),
+        ("proposals", 1, KEYS["round.proposals"].high, asked.proposals),
+        ("independent", 0, KEYS["round.proposals"].high, asked.independent),
+        ("feedback", 1, KEYS["round.feedback"].high, asked.feedback),
+        ("scoring", 1, KEYS["round.scoring"].high, asked.scoring),
+        ("evaluation", 1, KEYS["round.evaluation"].high, asked.evaluation),
+    ):
+        if value is not None and not low <= value <= (high or value):
+            raise UsageError(
+                f"--{name} {value}: must lie between {low} and {high:g}.", hint=f"hl bench {benchmark} --help"
+            )
     if (asked.chains is not None or asked.independent) and not asked.rounds:
         option = "--chains" if asked.chains is not None else "--independent"
         raise UsageError(f"{option} belongs to chains.", hint=f"hl bench {benchmark} --rounds 10 {option} N")
@@ -193,12 +201,13 @@ def carry_out(
     import shlex
     import sys
 
-    from hl.bench.plan import GUESSED_TOKENS, attempts, cells, proposer_calls
+    from hl.bench.folder import open_folder
     from hl.bench.repositories import shortages
     from hl.bench.results import read_results, write_results
-    from hl.bench.run import prepare, run, spent
+    from hl.bench.run import run, spent
     from hl.bench.tables import compare, paper_tables, render_cell
     from hl.errors import StoppedEarly, UsageError
+    from hl.sandbox.host import find_tier
     from hl.solver import RunLimits
     from hl.ui import say, warn, write_json
     from hl.ui.bench import BenchProgress
@@ -224,43 +233,34 @@ def carry_out(
         if value is not None and not value > 0:
             raise UsageError(f"--{option} {value:g}: must be above 0.", hint=f"hl bench {benchmark} --help")
     plan = build_plan(invocation(context).overrides, benchmark, tasks, defaults, asked)
+    tier = asyncio.run(find_tier(unsafe=controls.unsafe))
     if controls.dry_run:
-        needed, replies = attempts(plan), proposer_calls(plan)
-        count, tokens = len(list(cells(plan))), needed * GUESSED_TOKENS
-        if controls.json:
-            record = {"cells": count, "attempts": needed, "proposer_calls": replies, "tokens": tokens}
-            write_json("plan", record)
-            return
-        asks = f" and {replies:,} replies of proposers" if replies else ""
-        plural = "s" if count > 1 else ""
-        typer.echo(
-            f"{count} cell{plural}, at most {needed:,} attempts{asks}, about {needed:,} solver calls and "
-            f"{tokens:,} tokens (guessing one call of {GUESSED_TOKENS} tokens an attempt); "
-            "failed edits, duplicates and repeated questions cost nothing"
-        )
+        _estimate(plan, out, tier, json=controls.json)
         return
     with open_progress(quiet=controls.json) as display:
         watch = BenchProgress(display, plan.settings.rounds, render_cell)
-        prepare(plan, out, shlex.join(["hl", *sys.argv[1:]]), watch)
-        for shortage in shortages(out, plan):
-            warn(shortage)
-        try:
-            asyncio.run(
-                run(
-                    plan,
-                    out,
-                    RunLimits(
-                        controls.max_calls, controls.max_tokens, controls.max_seconds, controls.max_cost
-                    ),
-                    Switches(unsafe=controls.unsafe),
-                    watch,
+        with open_folder(plan, out, tier, shlex.join(["hl", *sys.argv[1:]]), watch):
+            for shortage in shortages(out, plan):
+                warn(shortage)
+            try:
+                asyncio.run(
+                    run(
+                        plan,
+                        out,
+                        RunLimits(
+                            controls.max_calls, controls.max_tokens, controls.max_seconds, controls.max_cost
+                        ),
+                        Switches(unsafe=controls.unsafe),
+                        watch,
+                    )
                 )
-            )
-        except KeyboardInterrupt:
-            say("stopped; what was measured is kept, and the same command goes on")
-            raise
-        except StoppedEarly as stop:
-            raise StoppedEarly(stop.message, hint="the same command with a higher limit goes on") from None
+            except KeyboardInterrupt:
+                say("stopped; what was measured is kept, and the same command goes on")
+                raise
+            except StoppedEarly as stop:
+                raise StoppedEarly(
+                    stop.message, hint="the same command with a higher limit goes on"
+                ) from None
     say(f"spent so far: {render_cost(spent(out))}")
     results = write_results(out)
     if controls.json:
@@ -270,6 +270,33 @@ def carry_out(
             write_json("row", encode(row))
     write_tables(results.tables, json=controls.json)
     say(f"results: {out} (table.md, rows.jsonl, plots); next: hl bench show {shlex.quote(str(out))} --paper")
+
+
+def _estimate(plan: "Plan", out: Path, tier: str, *, json: bool) -> None:
+    """Say what a run would need, after every check that the run itself begins with."""
+    from hl.bench.folder import check_run
+    from hl.bench.plan import GUESSED_TOKENS, attempts, cell_count, proposer_calls
+    from hl.bench.rows import load_rows, per_attempt
+    from hl.ui import write_json
+
+    check_run(plan, out, tier)
+    needed, replies, count = attempts(plan), proposer_calls(plan), cell_count(plan)
+    measured = per_attempt(load_rows(out))
+    calls, tokens = measured or (1.0, GUESSED_TOKENS)
+    if json:
+        record = {"cells": count, "attempts": needed, "proposer_calls": replies}
+        record |= {"calls": round(needed * calls), "tokens": round(needed * tokens)}
+        write_json("plan", {**record, "measured": measured is not None})
+        return
+    asks = f" and {replies:,} replies of proposers" if replies else ""
+    if measured is None:
+        basis = f"at least one call an attempt, and {needed * GUESSED_TOKENS:,} tokens if it is one of {GUESSED_TOKENS}"
+    else:
+        basis = f"about {needed * calls:,.0f} calls and {needed * tokens:,.0f} tokens, as measured in {out}"
+    typer.echo(
+        f"{count:,} cell{'s' if count > 1 else ''}, at most {needed:,} attempts{asks}; {basis}; "
+        "failed edits, duplicates and repeated questions cost nothing"
+    )
 
 
 def write_tables(tables: "Sequence[Table]", *, json: bool) -> None:

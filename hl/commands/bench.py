@@ -142,15 +142,15 @@ def reasoning_gym(
         str, typer.Option("--track", metavar="TRACK", help="Which split of the families: tiny or paper.")
     ] = "tiny",
     families: Annotated[
-        str,
+        str | None,
         typer.Option("--families", metavar="A,B", help="These families (A?key=value too), not the track's."),
-    ] = "",
+    ] = None,
     roles: Annotated[
-        str,
+        str | None,
         typer.Option(
             "--roles", metavar="R,S", help="The track's families of these roles: unseen, rl, sft, near."
         ),
-    ] = "",
+    ] = None,
     excluded: Annotated[
         bool, typer.Option("--excluded", help="The track's excluded families: a hard boundary.")
     ] = False,
@@ -322,6 +322,7 @@ def show(
     from hl.ui.output import say
 
     results = [read_results(run) for run in runs]
+    unfit = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
     try:
         tables = [compare([(r.name, r.manifest, r.rows) for r in results])]
         if len(results) == 1:
@@ -329,14 +330,14 @@ def show(
         for r in results:
             if unfinished := missing(r):
                 say(f"{r.name} is not finished: {unfinished}")
-    except (AttributeError, KeyError, TypeError, ValueError) as error:  # well-formed, but no run of ours
+        if plots is not None:
+            from hl.bench.plots import draw
+
+            for r in results:
+                (plots / r.name).mkdir(parents=True, exist_ok=True)
+                draw(plots / r.name, r.manifest, r.rows, paper=paper)
+    except unfit as error:  # well-formed, but no run of ours
         names = ", ".join(str(run) for run in runs)
         raise RepositoryError(f"{names}: its manifest and rows do not fit together: {error!r}.") from None
     tables += paper_tables() if paper else []
-    if plots is not None:
-        from hl.bench.plots import draw
-
-        for r in results:
-            (plots / r.name).mkdir(parents=True, exist_ok=True)
-            draw(plots / r.name, r.manifest, r.rows, paper=paper)
     write_tables(tables, json=json)

@@ -231,6 +231,11 @@ def _check_text(key: Key, text: str, where: str) -> None:
                 f"{where}: {key.name} must be the name of an environment variable, not a key.",
                 hint=f"hl config set {key.name} OPENAI_API_KEY --user",
             )
+        if key.field == "base_url" and "@" in text:
+            raise UsageError(  # nor is this: a password may stand before the @
+                f"{where}: {key.name} must be {PATTERN_WORDS['base_url'].removeprefix('must be ')}.",
+                hint=f"export the key as a variable: hl config set {key.section}.api_key_env NAME --user",
+            )
         raise _refuse(key, text, where, PATTERN_WORDS.get(key.field, f"must match {key.pattern}"))
 
 

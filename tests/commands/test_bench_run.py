@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -141,8 +142,106 @@ def test_a_finished_run_costs_nothing_more_and_another_run_is_refused(finished: 
     assert again.code == 0 and again.out == (finished / "out.txt").read_text()
     assert (finished / "one" / "rows.jsonl").read_bytes() == before and len(asked(finished)) == calls
     other = bench(finished, "reasoning-gym", *options, "--seed", "cot")
-    assert other.code == 2
+    assert other.code == 1
     assert 'settings.seed is "minimal" there and "cot" here' in other.err and "--out" in other.err
+
+
+def test_a_run_says_what_made_it_and_goes_on_with_nothing_else(finished: Path, tmp_path: Path) -> None:
+    manifest = json.loads((finished / "one" / "manifest.json").read_text())
+    assert manifest["sandbox"] == "bwrap+landlock+seccomp" or manifest["sandbox"] == "landlock+seccomp"
+    assert sorted(manifest["cells"]["gcd-1"]) == ["confirmation", "evaluation", "feedback", "scoring"]
+    log = subprocess.run(
+        [sys.executable, "-m", "hl.cli", "show", "HEAD", "--json"],
+        cwd=finished / "one" / "cells" / "gcd-1",
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    # The identity by which scores are compared.
+    assert manifest["evaluators"]["reasoning-gym:gcd"]["s"] in log.stdout, log.stderr
+
+    folder = tmp_path / "moved"
+    shutil.copytree(finished, folder)
+    options = [*SIZES, *write_scripts(folder), "--baselines", "cot", "--out", "one"]
+    moved = manifest["solvers"]["s"]["path"].replace(str(finished), str(folder))
+    for section, name, path in (
+        ("solvers", "s", moved),
+        ("proposers", "p", moved.replace("solver", "proposer")),
+    ):
+        manifest[section][name]["path"] = path
+    (folder / "one" / "manifest.json").write_text(json.dumps(manifest))
+    assert bench(folder, "reasoning-gym", *options, "--dry-run").out.count("as measured in one") == 1
+
+    def refused(*more: str) -> str:
+        before = {p: p.read_bytes() for p in (folder / "one").rglob("*") if p.is_file() and p.name != "lock"}
+        done = bench(folder, "reasoning-gym", *options, *more)
+        assert done.code in (1, 4), (done.code, done.err)
+        dry = bench(folder, "reasoning-gym", *options, *more, "--dry-run")
+        assert (dry.code, dry.err) == (done.code, done.err)
+        assert before == {
+            p: p.read_bytes() for p in (folder / "one").rglob("*") if p.is_file() and p.name != "lock"
+        }
+        return done.err
+
+    assert 'sandbox is "' in refused("--unsafe-no-sandbox") and 'and "unsafe" here' in refused(
+        "--unsafe-no-sandbox"
+    )
+    script = folder / "solver.json"
+    kept = script.read_text()
+    script.write_text(kept.replace("no idea", "an idea"))
+    assert "solvers.s.identity.digest is" in refused()
+    script.write_text(kept)
+    for changed in ("versions", "evaluators"):
+        (folder / "one" / "manifest.json").write_text(json.dumps({**manifest, changed: {}}))
+        assert f"{changed}." in refused()
+    (folder / "one" / "manifest.json").write_text(json.dumps(manifest))
+    questions = folder / "one" / "questions" / "gcd" / "scoring.jsonl"
+    kept = questions.read_text()
+    questions.write_text("")
+    assert "scoring.jsonl does not match its hash" in refused()
+    questions.write_text(kept)
+    # The rows of a cell are lost, and its repository holds another's questions.
+    lines = (folder / "one" / "rows.jsonl").read_text().splitlines(keepends=True)
+    (folder / "one" / "rows.jsonl").write_text("".join(line for line in lines if '"lcm-1"' not in line))
+    cells = folder / "one" / "cells"
+    shutil.move(cells / "lcm-1" / "questions", folder / "aside")
+    shutil.copytree(cells / "gcd-1" / "questions", cells / "lcm-1" / "questions")
+    assert "lcm-1 holds other questions than its run" in refused()
+    shutil.rmtree(cells / "lcm-1" / "questions")
+    shutil.move(folder / "aside", cells / "lcm-1" / "questions")
+    # What its hl.toml says does not count.
+    with (cells / "lcm-1" / "hl.toml").open("a") as stream:
+        stream.write("\n[attempt]\ncalls = 0\n[report]\ngold = false\n")
+    toml = (cells / "lcm-1" / "hl.toml").read_text().replace("[task]", '[task]\ngrade = "strict"')
+    (cells / "lcm-1" / "hl.toml").write_text(toml)
+    calls = len(asked(folder))
+    again = bench(folder, "reasoning-gym", *options)
+    assert again.code == 0 and len(asked(folder)) == calls, again.err
+    assert again.out == (finished / "out.txt").read_text()
+
+
+def test_two_starts_at_once_and_what_a_kill_leaves(tmp_path: Path) -> None:
+    options = ["reasoning-gym", *SIZES, *write_scripts(tmp_path, delay_s=0.05), "--out", "deep/one"]
+    command = [sys.executable, "-m", "hl.cli", "bench", *options]
+    both = [
+        subprocess.Popen(
+            command, cwd=tmp_path, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=120)[1].decode() for process in both]
+    assert sorted(process.returncode for process in both) == [0, 5], said
+    assert sum("another hl works on" in text for text in said) == 1
+    assert sorted(p.name for p in (tmp_path / "deep").iterdir()) == ["one"]
+    # A kill while the run was made, and one between the check and the lock.
+    for left in (tmp_path / "deep" / ".one.new", tmp_path / "deep" / ".two.new"):
+        (left / "questions" / "gcd").mkdir(parents=True)
+        (left / "lock").write_text("1\n")
+        (left / "questions" / "gcd" / "manifest.json").write_text("half")
+    assert bench(tmp_path, *options).code == 0
+    assert bench(tmp_path, *options[:-1], "deep/two", "--families", "gcd").code == 0
+    assert sorted(p.name for p in (tmp_path / "deep").iterdir()) == ["one", "two"]
+    assert sorted(p.name for p in (tmp_path / "deep" / "two" / "questions").iterdir()) == ["gcd"]
 
 
 def test_show_compares_and_prints_the_paper(finished: Path) -> None:
@@ -161,6 +260,10 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     (finished / "one-copy" / "rows.jsonl").write_text('{"cell": 1}\n')
     damaged = bench(finished, "show", "one-copy")
     assert damaged.code == 4 and "rows.jsonl:1" in damaged.err
+    first = (finished / "one" / "rows.jsonl").read_bytes().split(b"\n")[0]
+    (finished / "one-copy" / "rows.jsonl").write_bytes(first + b"\n" + first.replace(b"gcd", b"g\xff"))
+    damaged = bench(finished, "show", "one-copy")
+    assert damaged.code == 4 and "rows.jsonl:2 is not a row" in damaged.err and "0xff" in damaged.err
 
 
 def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: Path) -> None:
@@ -254,16 +357,26 @@ def test_the_report_control_reaches_the_proposer(tmp_path: Path) -> None:
         (["--solver", "s=llama:x"], 2, "'llama' is not an engine"),
         (["--max-calls", "0"], 2, "--max-calls 0"),
         (["--out", "taken"], 4, "is not empty and holds no bench run"),
+        (["--out", "."], 2, "the directory you stand in"),
+        (["--roles", ""], 2, "no name is left"),
+        (["--contexts", "100000000"], 2, "--contexts 100000000: must lie between 1 and 1000"),
+        (["--proposer", "x=openai:m"], 2, "needs an address"),
+        (["--proposer", "x=openai:m@http://u:geheim@h/v1"], 2, "has a user or password in it"),
+        (["--proposer", "x=llamacpp:smolm2"], 2, "did you mean 'smollm2'?"),
+        (["--proposer", "x=scripted:taken/thesis.txt"], 2, "is not a rules file"),
     ],
 )
 def test_wrong_input_is_one_sentence_and_leaves_nothing(
     arguments: list[str], code: int, says: str, hl: Run, tmp_path: Path
 ) -> None:
+    """And a dry run refuses what the run refuses."""
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "thesis.txt").write_text("mine")
-    done = hl("bench", "reasoning-gym", *arguments)
+    given = [*([] if "--solver" in arguments else ["--solver", "r=scripted:reader"]), *arguments]
+    done, dry = (hl("bench", "reasoning-gym", *given, *more) for more in ([], ["--dry-run"]))
     assert done.code == code, done.err
-    assert says in done.err and done.err.startswith("error: ")
+    assert says in done.err and done.err.startswith("error: ") and "geheim" not in done.err
+    assert (dry.code, dry.err) == (done.code, done.err)
     assert sorted(p.name for p in tmp_path.rglob("*")) == ["taken", "thesis.txt"]
 
 
@@ -274,9 +387,13 @@ def test_show_wants_a_run(place: str, hl: Run) -> None:
 
 
 def test_a_dry_run_says_what_it_would_need_and_does_nothing(hl: Run, tmp_path: Path) -> None:
-    done = hl("bench", "reasoning-gym", "--families", "gcd", "--dry-run")
+    solver = ["--solver", "r=scripted:reader"]
+    done = hl("bench", "reasoning-gym", "--families", "gcd", *solver, "--dry-run")
     # 8 + 16 x 9 + 32 x 9 + 2 x 32.
-    assert done.code == 0 and "1 cell, at most 504 attempts, about" in done.out
+    assert done.code == 0, done.err
+    assert "1 cell, at most 504 attempts; at least one call an attempt" in done.out
+    missing = hl("bench", "qa", "--dataset", "musique?path=nowhere.jsonl", *solver, "--dry-run")
+    assert missing.code != 0 and "nowhere.jsonl" in missing.err
     assert list(tmp_path.iterdir()) == []
     paper = hl("bench", "qa", "--paper")
     assert paper.code == 0 and "MuSiQue EM by round" in paper.out
