@@ -233,6 +233,14 @@ def test_any_text_on_the_command_line_gives_a_value_or_a_usage_error(name: str, 
 
 # --- trust ------------------------------------------------------------------------------------------------
 
+
+def test_a_password_in_an_address_is_not_repeated(tmp_path: Path) -> None:
+    for address in ("http://ada:geheim@host/v1", "http://ada:geheim@"):
+        with pytest.raises(UsageError, match="without user name") as caught:
+            load_config(None, [f"solver.base_url={address}"])
+        assert "geheim" not in str(caught.value) and "api_key_env" in str(caught.value.hint)
+
+
 GUARDED = "[solver]\nengine = 'openai'\nmodel = 'm'\nbase_url = 'http://127.0.0.1:1/v1'\n"
 
 

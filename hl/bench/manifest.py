@@ -29,7 +29,7 @@ STORY = ("command", "started")
 """Keys that tell how a run began; another call of the same run may differ in them."""
 DERIVED = ("questions", "cells", "evaluators")
 """Keys that follow from the rest: compared last, so that a cause is named before its effect."""
-PACKAGES = ("reasoning-gym", "xllamacpp", "openai")
+PACKAGES = ("reasoning-gym", "xllamacpp", "openai", "bm25s")
 
 
 def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, Any]:

@@ -30,12 +30,16 @@ def draw(
     Returns:
         Their file names.
     """
+    import matplotlib
+
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     written: list[str] = []
-    if any(read_cells(rows, *arm) for arm in arms):
-        written += _save(run, "bars", _bars(rows, arms, manifest["settings"]["proposals"]))
-    if any(curves.curve(rows, *arm) for arm in arms):
-        written += _save(run, "curves", _curves(rows, arms, manifest["benchmark"] if paper else ""))
+    # A `$` in a name is a `$`, not a formula.
+    with matplotlib.rc_context({"text.parse_math": False}):
+        if any(read_cells(rows, *arm) for arm in arms):
+            written += _save(run, "bars", _bars(rows, arms, manifest["settings"]["proposals"]))
+        if any(curves.curve(rows, *arm) for arm in arms):
+            written += _save(run, "curves", _curves(rows, arms, manifest["benchmark"] if paper else ""))
     return tuple(written)
 
 

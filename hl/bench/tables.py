@@ -31,22 +31,6 @@ class Table:
     notes: tuple[str, ...] = ()
 
 
-def markdown(tables: Sequence[Table], heading: str) -> str:
-    """One page."""
-    lines = [f"# {heading}", ""]
-    for table in tables:
-        lines += [f"## {table.title}", ""]
-        lines += ["| " + " | ".join(_escaped(c) for c in table.head) + " |"]
-        lines += ["|" + "|".join("---" if i == 0 else "---:" for i in range(len(table.head))) + "|"]
-        lines += ["| " + " | ".join(_escaped(c) for c in row) + " |" for row in table.rows]
-        lines += ["", *(f"- {note}" for note in table.notes), ""]
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
-
-
 def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
     """Everything that a run's rows give."""
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]

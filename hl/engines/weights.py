@@ -93,8 +93,8 @@ def known(name: str) -> KnownModel:
     model = KNOWN.get(name)
     if model is None:
         near = difflib.get_close_matches(name, KNOWN, n=1)
-        meant = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(sorted(KNOWN))}"
-        raise UsageError(f"unknown model {name!r}; {meant}", hint="hl model pull smollm2, or a .gguf file")
+        meant = f"; did you mean {near[0]!r}?" if near else f"; known are {', '.join(sorted(KNOWN))}"
+        raise UsageError(f"unknown model {name!r}{meant}", hint="hl model pull smollm2, or a .gguf file")
     return model
 
 

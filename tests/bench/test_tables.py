@@ -2,8 +2,9 @@
 
 from typing import Any
 
+from hl.bench.markdown import escape, render_page
 from hl.bench.rows import BASELINE, Row
-from hl.bench.tables import Table, all_tables, compare, markdown, paper_tables, render_cell, scopes
+from hl.bench.tables import Table, all_tables, compare, paper_tables, render_cell, scopes
 from tests.bench.kit import again, failed, row, sample, scored, seed
 
 MANIFEST: dict[str, Any] = {
@@ -95,8 +96,9 @@ def test_the_paper_s_numbers_have_source_and_mark() -> None:
 
 
 def test_markdown_keeps_what_a_name_holds() -> None:
-    text = markdown([Table("T", ("a", "b"), (("x|y", "1"),), ("a note",))], "Run")
+    text = render_page([Table("T", ("a", "b"), (("x|y", "1"),), ("a note",))], "Run")
     assert text == "# Run\n\n## T\n\n| a | b |\n|---|---:|\n| x\\|y | 1 |\n\n- a note\n"
+    assert escape("<b>`a`\n[l](u) *x* \\| $y$ &lt;") == (r"\<b\>\`a\` \[l\](u) \*x\* \\\| \$y\$ \&lt;")
 
 
 def test_a_finished_cell_on_one_line() -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from hl.bench.results import write_results
 from tests.commands.conftest import Result, Run
 
 GOOD = """Work it out in Python
@@ -264,6 +265,39 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     (finished / "one-copy" / "rows.jsonl").write_bytes(first + b"\n" + first.replace(b"gcd", b"g\xff"))
     damaged = bench(finished, "show", "one-copy")
     assert damaged.code == 4 and "rows.jsonl:2 is not a row" in damaged.err and "0xff" in damaged.err
+
+
+def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> None:
+    evil = "../a|b`c`<script>x</script>\x1b[31m\n# H [l](u) $\\frac$ *b* \u202e"
+    manifest = json.loads((finished / "one" / "manifest.json").read_text())
+    manifest |= {"benchmark": evil, "grade": evil}
+    manifest["solvers"] = {evil: manifest["solvers"]["s"] | {"path": evil}}
+    manifest["settings"]["report"] = evil
+    run = tmp_path / "a|b\n\x1b[31m"
+    run.mkdir()
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    made = [
+        {**row, "solver": evil, "cell": row["cell"] + evil, "family": row["family"] + evil}
+        | ({"outcome": evil} if row.get("outcome") == "not_found" else {})
+        for row in rows(finished / "one")
+    ]
+    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    done = bench(tmp_path, "show", run.name, "--plots", "pictures")
+    assert done.code == 0, done.err
+    assert all(line.isprintable() for line in (done.out + done.err).splitlines())
+    assert not any(line.lstrip().startswith("# H") for line in done.out.splitlines())
+    assert [p.name for p in (tmp_path / "pictures").iterdir()] == ["a|b\ufffd\ufffd[31m"]
+    write_results(run)
+    page = (run / "table.md").read_text()
+    assert "\\<script\\>" in page and "<script>" not in page
+    assert all(line.isprintable() for line in page.splitlines())
+    # Well-formed and senseless: one sentence, whatever breaks.
+    for row in made:
+        if "evaluation" in row:
+            row["evaluation"] = {**row["evaluation"], "grades": []}
+    (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
+    done = bench(tmp_path, "show", run.name, "--plots", "pictures")
+    assert done.code in (0, 4), done.err
 
 
 def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: Path) -> None:

@@ -159,7 +159,9 @@ def test_locate_finds_known_models_and_paths(tiny, cache, tmp_path):
     with pytest.raises(EngineError, match="there is no model file"):
         locate(str(tmp_path / "none.gguf"))
     with pytest.raises(UsageError, match="known are smollm2"):
-        locate("smolm")
+        locate("qwen")
+    with pytest.raises(UsageError, match="did you mean 'smollm2'"):
+        locate("smolm2")
 
 
 def test_a_half_written_file_is_not_the_model(cache):
