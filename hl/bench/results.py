@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from hl.bench import manifest as manifests
+from hl.bench.compare import models_of
 from hl.bench.plots import draw
 from hl.bench.rows import Row, load_rows
-from hl.bench.tables import Table, all_tables, markdown, models_of
+from hl.bench.table import Table, markdown
+from hl.bench.tables import all_tables
 from hl.config.trust import write_file
 
 TABLE = "table.md"

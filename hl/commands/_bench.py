@@ -11,7 +11,7 @@ from hl.commands.context import invocation
 
 if TYPE_CHECKING:
     from hl.bench.plan import BenchTask, Plan
-    from hl.bench.tables import Table
+    from hl.bench.table import Table
 
 SolverOption = Annotated[
     list[str],
@@ -193,11 +193,12 @@ def carry_out(
     import shlex
     import sys
 
+    from hl.bench.compare import compare, paper_tables
     from hl.bench.plan import GUESSED_TOKENS, attempts, cells, proposer_calls
     from hl.bench.repositories import shortages
     from hl.bench.results import read_results, write_results
     from hl.bench.run import prepare, run, spent
-    from hl.bench.tables import compare, paper_tables, render_cell
+    from hl.bench.tables import render_cell
     from hl.errors import StoppedEarly, UsageError
     from hl.solver import RunLimits
     from hl.ui import say, warn, write_json

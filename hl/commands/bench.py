@@ -316,8 +316,8 @@ def show(
       hl bench show bench-runs/base bench-runs/sft --paper
       hl bench show bench-runs/qa --paper --plots pictures
     """
+    from hl.bench.compare import compare, paper_tables
     from hl.bench.results import missing, read_results
-    from hl.bench.tables import compare, paper_tables
     from hl.errors import RepositoryError
     from hl.ui.output import say
 

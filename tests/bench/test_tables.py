@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from hl.bench.compare import compare, paper_tables
 from hl.bench.rows import BASELINE, Row
-from hl.bench.tables import Table, all_tables, compare, markdown, paper_tables, render_cell, scopes
+from hl.bench.table import Table, markdown
+from hl.bench.tables import all_tables, render_cell, scopes
 from tests.bench.kit import again, failed, row, sample, scored, seed
 
 MANIFEST: dict[str, Any] = {
