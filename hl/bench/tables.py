@@ -11,9 +11,10 @@ from typing import Any
 from hl.bench import curves, estimates
 from hl.bench.chain_tables import chain_tables
 from hl.bench.estimates import read_cells, score
-from hl.bench.rows import CHAIN, PROPOSAL, Row
+from hl.bench.rows import CHAIN, PROPOSAL, Row, in_grade
 from hl.bench.step_tables import baseline_tables, comparison_tables, family_tables, one_step_tables
 from hl.bench.table import Table
+from hl.bench.text import grade_of
 
 VARIED = "answer_format=varied"
 """What the name of a task with format-varied questions holds."""
@@ -22,9 +23,11 @@ SEEN = ("sft", "rl")
 
 
 def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
-    """Everything that a run's rows give."""
+    """Everything that a run's rows give, in the manifest's grade."""
+    rows = in_grade(rows, manifest["grade"])
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     found: list[Table] = []
+    grade = f"{grade_of(manifest)} grades"
     groups = scopes(rows)
     for title, kept in groups:
         found += one_step_tables(manifest, title, kept, arms)
@@ -33,7 +36,7 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
         means = comparison_tables(kept, arms) + chain_tables(manifest, kept, arms)
         means += baseline_tables(kept, list(manifest["solvers"]))
         found += means if len(groups) == 1 else [replace(t, title=f"{t.title}: {title}") for t in means]
-    return found
+    return [replace(t, title=f"{t.title}; {grade}") for t in found]
 
 
 def scopes(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
