@@ -13,6 +13,7 @@ from hl.bench.text import (
     above_text,
     arm_text,
     clusters_text,
+    difference_texts,
     failures_text,
     fixed_text,
     floor_text,
@@ -30,6 +31,11 @@ Arm = tuple[str, str]
 MEAN_GAIN = (estimates.gain(estimates.failures_zero), less(noise.mean_weights, noise.seed_weights))
 CHOSEN_GAIN = (estimates.gain(estimates.chosen), less(noise.chosen_weights, noise.seed_weights))
 """A column, and what it weighs."""
+COMPARED = (
+    ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
+    ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
+)
+"""What is subtracted between proposers and between runs: stable name, text, column and weights."""
 
 
 def shared_cells(by_arm: Mapping[Arm, Sequence[Cell]]) -> dict[Arm, tuple[Cell, ...]]:
@@ -88,7 +94,7 @@ def one_step_tables(
     )
     line("calls", "calls an attempt", lambda _, cells: number_text(_per(cells, lambda p: p.calls), 2))
     line("tokens", "tokens an attempt", lambda _, cells: number_text(_per(cells, lambda p: p.tokens), 0))
-    line("seed_cost", "  the seed's", lambda arm, _: _seed_cost(rows, arm))
+    line("seed_cost", "  the seed's", lambda arm, cells: _seed_cost(rows, arm, cells))
     names = [arm_text(arm, arms) for arm in by_arm]
     notes = (
         *_averaged(by_arm),
@@ -122,14 +128,13 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Cell]]) -> list[str]:
 def _left_out(
     everything: Mapping[Arm, Sequence[Cell]], by_arm: Mapping[Arm, Sequence[Cell]], arms: Sequence[Arm]
 ) -> list[str]:
-    solvers = {s for s, _ in everything}
     notes = [
         f"{arm_text(arm, arms)}: {n} context{'s' * (n > 1)} left out that not every column has"
         for arm, cells in everything.items()
         if (n := len(cells) - len(by_arm[arm]))
     ]
     absent = [arm_text(arm, arms) for arm in arms if arm not in everything]
-    return notes + ([f"no finished cell yet: {', '.join(absent)}"] if absent and solvers else [])
+    return notes + ([f"no finished cell yet: {', '.join(absent)}"] if absent else [])
 
 
 def _lost(by_arm: Mapping[Arm, Sequence[Cell]], k: int, arms: Sequence[Arm]) -> list[str]:
@@ -154,8 +159,10 @@ def _per(cells: Sequence[Cell], value: Callable[[estimates.Proposed], float]) ->
     return math.fsum(value(p) for p in measured) / total if total else math.nan
 
 
-def _seed_cost(rows: Sequence[Row], arm: Arm) -> Entry:
-    own = [r.evaluation for r in rows if r.kind == SEED and (r.solver, r.proposer) == arm and r.evaluation]
+def _seed_cost(rows: Sequence[Row], arm: Arm, cells: Sequence[Cell]) -> Entry:
+    kept = {(c.family, c.block) for c in cells}
+    seeds = [r for r in rows if r.kind == SEED and (r.solver, r.proposer) == arm]
+    own = [r.evaluation for r in seeds if r.evaluation is not None and (r.family, r.block) in kept]
     total = sum(e.attempts for e in own)
     if not total:
         return Entry("-", None)
@@ -208,10 +215,7 @@ def comparison_tables(rows: Sequence[Row], arms: Sequence[Arm]) -> list[Table]:
         for name in names[1:]:
             cells = [c for c in read_cells(rows, solver, name) if (c.family, c.block) in base]
             known = family_noise([*cells, *base.values()])
-            for key, what, column, weights in (
-                ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
-                ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
-            ):
+            for key, what, column, weights in COMPARED:
                 found = estimate([_difference(c, base[c.family, c.block], column) for c in cells])
                 if found is None:  # chains: they hold no single steps
                     continue
@@ -221,17 +225,7 @@ def comparison_tables(rows: Sequence[Row], arms: Sequence[Arm]) -> list[Table]:
                     known,
                 )
                 label = f"{name} - {names[0]}" + (f" on {solver}" if len({s for s, _ in arms}) > 1 else "")
-                lines.append(
-                    (
-                        label,
-                        Entry(what, key),
-                        gain_text(found),
-                        fixed_text(found),
-                        clusters_text(found),
-                        floor_text(floor),
-                        above_text(found, floor),
-                    )
-                )
+                lines.append((label, Entry(what, key), *difference_texts(found, floor)))
     if not lines:
         return []
     head = ("proposers", "of", "paired difference", "95 %, families fixed", "95 %, over clusters")

@@ -57,6 +57,17 @@ def above_text(found: Estimate | None, floor: float | None) -> Entry:
     return Entry("yes" if above else "no", above)
 
 
+def difference_texts(found: Estimate | None, floor: float | None) -> tuple[Entry, ...]:
+    """A difference, its two intervals, its noise floor, and whether it lies above."""
+    return (
+        gain_text(found),
+        fixed_text(found),
+        clusters_text(found),
+        floor_text(floor),
+        above_text(found, floor),
+    )
+
+
 def share_text(value: float) -> Entry:
     """`25%`."""
     return NONE if math.isnan(value) else Entry(f"{value:.0%}", round(value, 6))
