@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hl.bench import curves, estimates
+from hl.bench import estimates
+from hl.bench.curves import curve, read_chains
 from hl.bench.estimates import estimate, parts, read_cells
 from hl.bench.paper import CURVES, FIGURES, MODELS
 from hl.bench.rows import Row
@@ -50,17 +51,16 @@ def compare(runs: Sequence[tuple[str, Mapping[str, Any], Sequence[Row]]]) -> Tab
                             failures_text(cells).split(" ")[0],
                         )
                     )
-                chain = curves.curve(kept, *arm)
+                chain = curve(read_chains(kept, arm))
                 if chain is not None:
                     last = chain.points[-1]
-                    start = chain.points[0].head
                     lines.append(
                         (
                             *label,
-                            f"{start:.3f}",
-                            f"{last.head:.3f} after {len(chain.points) - 1} rounds",
-                            f"{last.head - start:+.3f}",
-                            f"{last.chosen:.3f}",
+                            short_text(chain.points[0].head),
+                            f"{mean_text(last.head)} after {len(chain.points) - 1} rounds",
+                            gain_text(last.gain),
+                            short_text(last.chosen),
                             "-",
                         )
                     )

@@ -1,137 +1,189 @@
-"""Rows of chains -> curves by round, and the comparison with independent proposals. Pure.
+"""Rows of chains -> curves by round, and how arms compare. Pure.
 
-All scores are on the evaluation set. `head` is what the chain would hand over; `chosen` the best so far by scoring
-blocks, which is what a user can have; `oracle` the best so far by the evaluation set itself, which nobody can.
+All scores are on the evaluation set: means over questions, then a family's chains, then families, with the
+bootstraps of `estimates`. `head` is what the chain would hand over; `chosen` the best so far by the chain's own
+scoring, which is what a user can have; `oracle` the best so far by the evaluation set itself, which nobody can.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from hl.bench.estimates import oracle, read_cells, score
-from hl.bench.rows import CHAIN, HEAD, INDEPENDENT, PROPOSAL, SEED, Row, Sample
+from hl.bench.estimates import NAN, Estimate, Part, Vector, estimate, mean_of, minus, score, vector
+from hl.bench.rows import AGAIN, CHAIN, HEAD, PROPOSAL, ROUND, SEED, Row, Sample
 from hl.types import Outcome
+
+Arm = tuple[str, str]
+"""(solver, proposer)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """A chain after one round: grades on the evaluation set."""
+
+    head: Vector
+    chosen: Vector
+    oracle: Vector
+    proposals: Vector
+    """Mean of the round's K proposals, failures 0; the seed's in round 0; no value where none was judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One chain of one family."""
+
+    family: str
+    cluster: str
+    block: int
+    """Its number, from 1."""
+    steps: tuple[Step, ...]
+    """From round 0, the seed."""
+    again: Vector
+    """A/A control: the seed's second measurement minus its first; empty where it was not measured twice."""
+    blocks: int
+    """Different scoring blocks that its rounds met: fewer than rounds where the pool has no more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A chain after one round."""
+    """The chains of one arm after one round; None where nothing was measured."""
 
-    head: float
-    chosen: float
-    oracle: float
-    proposals: float
-    """Mean of the round's K proposals, failures 0; the seed's score in round 0."""
-
-
-@dataclass(frozen=True, slots=True)
-class Spent:
-    """What evaluation and proposals took, replies from the cache included."""
-
-    calls: int
-    tokens: int
-    proposer_tokens: int
+    head: Estimate | None
+    gain: Estimate | None
+    """Of the head over the seed, paired."""
+    chosen: Estimate | None
+    oracle: Estimate | None
+    proposals: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The mean over families of the mean over chains."""
+    """The chains of one arm."""
 
     points: tuple[Point, ...]
     """From round 0, the seed."""
     families: int
     chains: int
     first_share: float | None
-    """Share of the total gain of the head that round 1 took; None where there was no gain in total."""
-    spent: Spent
+    """Share of the head's total gain that round 1 took; None where there was no gain in total."""
+    floor: Estimate | None
+    """The seed against itself (A/A): what a gain comes to by noise alone. None where it was not measured."""
 
 
-def curve(rows: Sequence[Row], solver: str, proposer: str) -> Curve | None:
-    """The curve of one arm; None where no chain is finished."""
-    mine = [r for r in rows if r.protocol == CHAIN and (r.solver, r.proposer) == (solver, proposer)]
-    families: dict[str, list[tuple[Point, ...]]] = {}
-    for name in dict.fromkeys(r.cell for r in mine):
-        own = [r for r in mine if r.cell == name]
-        families.setdefault(own[0].family, []).append(points(own))
-    if not families:
+def read_chains(rows: Sequence[Row], arm: Arm) -> tuple[Chain, ...]:
+    """The finished chains of one arm."""
+    cells: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.protocol == CHAIN and (row.solver, row.proposer) == arm:
+            cells.setdefault(row.cell, []).append(row)
+    return tuple(map(_chain, cells.values()))
+
+
+def curve(chains: Sequence[Chain]) -> Curve | None:
+    """The curve of one arm, up to the last round that all its chains have; None where there is no chain."""
+    if not chains:
         return None
-    rounds = min(len(chain) for chains in families.values() for chain in chains)
-    mean = tuple(
-        _mean_point([[chain[n] for chain in chains] for chains in families.values()]) for n in range(rounds)
+    rounds = min(len(c.steps) for c in chains)
+    points = tuple(
+        Point(
+            mean(chains, lambda c, n=n: c.steps[n].head),
+            mean(chains, lambda c, n=n: minus(c.steps[n].head, c.steps[0].head)),
+            mean(chains, lambda c, n=n: c.steps[n].chosen),
+            mean(chains, lambda c, n=n: c.steps[n].oracle),
+            mean(chains, lambda c, n=n: c.steps[n].proposals),
+        )
+        for n in range(rounds)
     )
-    total = mean[-1].head - mean[0].head
-    first = (mean[1].head - mean[0].head) / total if rounds > 1 and total > 0 else None
-    return Curve(mean, len(families), sum(map(len, families.values())), first, spent_on(mine))
+    first = points[1].gain if rounds > 1 else None
+    total = points[-1].gain
+    share = first.mean / total.mean if first is not None and total is not None and total.mean > 0 else None
+    floor = mean([c for c in chains if c.again], lambda c: c.again)
+    return Curve(points, len({c.family for c in chains}), len(chains), share, floor)
 
 
-def points(rows: Sequence[Row]) -> tuple[Point, ...]:
-    """One chain's curve from its rows."""
+def mean(chains: Sequence[Chain], column: Callable[[Chain], Vector]) -> Estimate | None:
+    """A column over families, then chains, then questions; None where no chain has a value."""
+    return estimate([Part(c.family, c.cluster, column(c)) for c in chains])
+
+
+def difference(
+    chains: Sequence[Chain], base: Sequence[Chain], column: Callable[[Chain], Vector]
+) -> Estimate | None:
+    """A column minus that of another arm's chain of the same number, question by question."""
+    other = {(c.family, c.block): c for c in base}
+    pairs = [(c, other[c.family, c.block]) for c in chains if (c.family, c.block) in other]
+    return estimate([Part(c.family, c.cluster, minus(column(c), column(b))) for c, b in pairs])
+
+
+def last_head(chain: Chain) -> Vector:
+    """The head after the last round."""
+    return chain.steps[-1].head
+
+
+def last_chosen(chain: Chain) -> Vector:
+    """The best so far by scoring, after the last round."""
+    return chain.steps[-1].chosen
+
+
+def last_oracle(chain: Chain) -> Vector:
+    """The best so far by the evaluation set itself, after the last round."""
+    return chain.steps[-1].oracle
+
+
+def _chain(rows: Sequence[Row]) -> Chain:
     seed = next(r for r in rows if r.kind == SEED)
-    start = _score(seed.evaluation)
+    revised = {r.round: r for r in rows if r.kind == ROUND}
+    start = _grades(seed.evaluation)
+    again = [
+        minus(_grades(r.evaluation), start) for r in rows if r.kind == AGAIN and r.harness == seed.harness
+    ]
     known = {seed.harness: start}
-    best_choice, chosen, oracle_so_far = _score(seed.scoring), start, start
-    found = [Point(start, start, start, start)]
+    steps = [Step(start, start, start, start)]
+    # Gains over the seed by scoring: of the head, and of the best so far.
+    reached, best, chosen, oracle = 0.0, 0.0, start, start
     for head in sorted((r for r in rows if r.kind == HEAD), key=lambda r: r.round):
-        proposals = [r for r in rows if r.kind == PROPOSAL and r.round == head.round]
-        known |= {r.harness: _score(r.evaluation) for r in proposals if r.evaluation is not None}
+        parent = revised[head.round].scoring
+        proposals = sorted(
+            (r for r in rows if r.kind == PROPOSAL and r.round == head.round), key=lambda r: r.index
+        )
+        gains: dict[str, float] = {}
         for r in proposals:
             if r.evaluation is None:
                 continue
-            if _order(_score(r.scoring)) > _order(best_choice):
-                best_choice, chosen = _score(r.scoring), _score(r.evaluation)
-            oracle_so_far = max(oracle_so_far, _score(r.evaluation), key=_order)
+            known[r.harness] = _grades(r.evaluation)
+            gains[r.harness] = _rounded(reached + _paired(r.scoring, parent))
+            if gains[r.harness] > best:
+                best, chosen = gains[r.harness], known[r.harness]
+            if _rounded(score(known[r.harness])) > _rounded(score(oracle)):
+                oracle = known[r.harness]
+        reached = gains.get(head.harness, reached)
+        zero = (0.0,) * len(start)
         judged = [
-            known.get(r.duplicate_of, 0.0)
-            if r.outcome == Outcome.DUPLICATE.value
-            else _score(r.evaluation, 0.0)
+            known.get(r.duplicate_of if r.outcome == Outcome.DUPLICATE.value else r.harness, zero)
+            if r.outcome in (Outcome.DUPLICATE.value, Outcome.SCORED.value)
+            else zero
             for r in proposals
             if r.outcome != Outcome.LOST.value
         ]
-        mean = math.fsum(judged) / len(judged) if judged else math.nan
-        found.append(Point(_score(head.evaluation), chosen, oracle_so_far, mean))
-    return tuple(found)
-
-
-def spent_on(rows: Sequence[Row]) -> Spent:
-    """What the distinct harnesses of these rows took, scoring and evaluation."""
-    samples: dict[tuple[str, str, str], Sample] = {}
-    for r in rows:
-        for part in (r.scoring, r.evaluation):
-            if part is not None and r.kind in (SEED, PROPOSAL):
-                samples[r.cell, r.harness, part.questions] = part
-    return Spent(
-        sum(s.calls for s in samples.values()),
-        sum(s.tokens for s in samples.values()),
-        sum(r.proposer_tokens for r in rows),
+        steps.append(Step(_grades(head.evaluation), chosen, oracle, mean_of(judged) or (NAN,) * len(start)))
+    blocks = {r.scoring.questions for r in revised.values() if r.scoring is not None}
+    return Chain(
+        seed.family, seed.cluster, seed.block, tuple(steps), mean_of(again) if again else (), len(blocks)
     )
 
 
-def independent(rows: Sequence[Row], solver: str, proposer: str) -> tuple[float, int, Spent] | None:
-    """Oracle best of the independent proposals (mean over families), their number, and what they took."""
-    found = read_cells(rows, solver, proposer, INDEPENDENT)
-    if not found:
-        return None
-    mine = [r for r in rows if r.protocol == INDEPENDENT and (r.solver, r.proposer) == (solver, proposer)]
-    best = math.fsum(score(oracle(cell)) for cell in found) / len(found)
-    return best, max(len(cell.proposals) for cell in found), spent_on(mine)
+def _grades(part: Sample | None) -> Vector:
+    assert part is not None  # every row of these kinds is measured on the evaluation set
+    return vector(part.grades)
 
 
-def _mean_point(families: Sequence[Sequence[Point]]) -> Point:
-    def mean(value: Callable[[Point], float]) -> float:
-        return math.fsum(math.fsum(map(value, f)) / len(f) for f in families) / len(families)
-
-    return Point(
-        mean(lambda p: p.head),
-        mean(lambda p: p.chosen),
-        mean(lambda p: p.oracle),
-        mean(lambda p: p.proposals),
-    )
+def _paired(candidate: Sample | None, parent: Sample | None) -> float:
+    """Candidate minus parent on the scoring block, as selection compares them; not a number if all was lost."""
+    if candidate is None or parent is None:
+        return NAN
+    return score(minus(vector(candidate.grades), vector(parent.grades)))
 
 
-def _score(part: Sample | None, missing: float = math.nan) -> float:
-    value = part.mean if part is not None else None
-    return missing if value is None else value
-
-
-def _order(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
+def _rounded(value: float) -> float:
+    # As selection does, so that the order in which floats were added breaks no tie.
+    return -math.inf if math.isnan(value) else round(value, 9)

@@ -105,7 +105,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_two_families_end_to_end(finished: Path) -> None:
     run = finished / "one"
     assert sorted(p.name for p in (run / "cells").iterdir()) == ["gcd-1", "lcm-1"]
-    for name in ("manifest.json", "rows.jsonl", "table.md", "bars.png", "bars.svg"):
+    for name in (
+        "manifest.json",
+        "rows.jsonl",
+        "table.md",
+        "bars-unseen-families.png",
+        "bars-unseen-families.svg",
+    ):
         assert (run / name).stat().st_size > 0
     proposals = [r for r in rows(run) if r["kind"] == "proposal" and r["family"] == "gcd"]
     # Each reply's place depends on its seed; what they come to does not.
@@ -150,7 +156,7 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     assert alone.code == 0
     assert "solver s = scripted" in alone.out and "One step, unseen families" in alone.out
     assert "0.317 ± 0.057" in alone.out and "second-hand" in alone.out
-    assert (finished / "pictures" / "one" / "bars.svg").exists()
+    assert (finished / "pictures" / "one" / "bars-unseen-families.svg").exists()
     machine = bench(finished, "show", "one", "one", "--json")
     (table,) = [json.loads(line) for line in machine.out.splitlines()]
     assert table["kind"] == "table" and [line[0] for line in table["rows"]] == ["one", "one"]
@@ -213,10 +219,15 @@ def test_chains_and_their_control(tmp_path: Path) -> None:
     assert [(r["block"], r["round"]) for r in heads] == [(1, 1), (1, 2)]
     assert all(r["evaluation"]["grades"] == [1.0] * 6 for r in heads)
     table = " ".join(done.out.split())
-    assert "0 0.000 0.000 0.000 0.000 1 1.000 1.000 1.000" in table
+    assert "p 0 0.000 ± 0.000 - - - 0.000 ± 0.000 0.000 ± 0.000" in table
+    assert "p 1 1.000 ± 0.000 +1.000 ± 0.000 [+1.000, +1.000] - 1.000 ± 0.000 1.000 ± 0.000" in table
+    assert "p 3 independent - - - - 1.000 ± 0.000 1.000 ± 0.000" in table
     assert "share of the head's total gain that round 1 took: 100%" in table
-    assert "oracle best of 3 independent proposals: 1.000" in table
-    assert (run / "curves.png").exists()
+    took = [r["took"] for r in rows(run) if r["kind"] == "round" and r["protocol"] == "chain"]
+    # Round 1: 2 feedback and 3 scoring questions of the seed; its first candidate asks no model, its second once each.
+    assert next(t["calls"] for t in took) == 2 + 3 + 3
+    assert next(t["paid_calls"] for t in took) == 2 + 3 + 3 + 4
+    assert (run / "curves-unseen-families.png").exists()
 
 
 def test_the_report_control_reaches_the_proposer(tmp_path: Path) -> None:
