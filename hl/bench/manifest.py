@@ -17,9 +17,11 @@ from hl.config import load_config
 from hl.config.trust import write_file
 from hl.errors import RepositoryError
 from hl.new import load_seed
+from hl.tasks.base import selected_grade
 
 FILE = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
+"""2: rows hold both grades."""
 STORY = ("command", "started")
 """Keys that tell how a run began; another call of the same run may differ in them."""
 PACKAGES = ("reasoning-gym", "xllamacpp", "openai")
@@ -51,7 +53,7 @@ def describe(
         "proposers": {m.label: _model(plan, m.overrides, "proposer") for m in plan.proposers},
         "attempt": encode_all(config.attempt),
         "report": encode_all(config.report),
-        "grade": config.task.grade,
+        "grade": selected_grade(plan.tasks[0].name, config.task.grade),
         "questions": {task: dict(files) for task, files in questions.items()},
     }
 
@@ -104,7 +106,10 @@ def load(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RepositoryError(f"{path} cannot be read: {error}.", hint=hint) from None
     if not isinstance(data, dict) or cast("dict[str, Any]", data).get("schema") != SCHEMA:
-        raise RepositoryError(f"{path} is not a manifest of this hl's schema {SCHEMA}.", hint=hint)
+        raise RepositoryError(
+            f"{path} holds a run of another hl: its schema is not {SCHEMA}.",
+            hint="run it again: another --out",
+        )
     manifest = cast("dict[str, Any]", data)
     wanted = {"benchmark": str, "tasks": list, "settings": dict, "solvers": dict, "proposers": dict}
     for key, kind in wanted.items():

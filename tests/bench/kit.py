@@ -7,7 +7,8 @@ from hl.bench.rows import AGAIN, HEAD, PROPOSAL, ROUND, SEED, SINGLE, Row, Sampl
 
 def sample(grades: Sequence[float | None], *, calls: int = 1, tokens: int = 10, block: str = "e") -> Sample:
     n = len(grades)
-    return Sample(tuple(grades), block, n, n * calls, n * tokens)
+    strict = tuple(None if g is None else float(g >= 1) for g in grades)
+    return Sample(tuple(grades), strict, block, n, n * calls, n * tokens)
 
 
 def row(kind: str, *, family: str = "gcd", cluster: str = "numbers", block: int = 1, **values: object) -> Row:

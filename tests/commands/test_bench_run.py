@@ -117,8 +117,11 @@ def test_two_families_end_to_end(finished: Path) -> None:
     # Each reply's place depends on its seed; what they come to does not.
     outcomes = sorted(r["outcome"] for r in proposals)
     assert outcomes == ["duplicate", "not_found", "scored", "scored"]
-    best = max((r for r in proposals if "evaluation" in r), key=lambda r: sum(r["evaluation"]["grades"]))
-    assert best["evaluation"]["grades"] == [1.0] * 6 and best["evaluation"]["zero_call_share"] == 1.0
+    best = max((r for r in proposals if "evaluation" in r), key=lambda r: sum(r["evaluation"]["raw"]))
+    assert (
+        best["evaluation"]["raw"] == best["evaluation"]["strict"] == [1.0] * 6
+        and best["evaluation"]["zero_call_share"] == 1.0
+    )
     kinds = {(r["kind"], r.get("name", "")) for r in rows(run)}
     assert {("again", "seed"), ("again", "winner"), ("baseline", "cot")} <= kinds
     out = " ".join((finished / "out.txt").read_text().split())
@@ -217,7 +220,7 @@ def test_chains_and_their_control(tmp_path: Path) -> None:
     ]
     heads = [r for r in rows(run) if r["kind"] == "head"]
     assert [(r["block"], r["round"]) for r in heads] == [(1, 1), (1, 2)]
-    assert all(r["evaluation"]["grades"] == [1.0] * 6 for r in heads)
+    assert all(r["evaluation"]["raw"] == [1.0] * 6 for r in heads)
     table = " ".join(done.out.split())
     assert "p 0 0.000 ± 0.000 - - - 0.000 ± 0.000 0.000 ± 0.000" in table
     assert "p 1 1.000 ± 0.000 +1.000 ± 0.000 [+1.000, +1.000] - 1.000 ± 0.000 1.000 ± 0.000" in table
@@ -300,7 +303,7 @@ def test_on_qa_the_passages_reach_the_answer_and_the_curve_says_so(hl: Run, tmp_
     assert done.code == 0, done.err
     (head,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "head"]
     (seed,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "seed"]
-    assert sum(head["evaluation"]["grades"]) >= sum(seed["evaluation"]["grades"]) + 4
+    assert sum(head["evaluation"]["strict"]) >= sum(seed["evaluation"]["strict"]) + 4
     assert "share of the head's total gain that round 1 took: 100%" in done.out
     manifest = json.loads((tmp_path / "qa" / "manifest.json").read_text())
     assert manifest["settings"]["seed"] == "retrieval" and manifest["settings"]["select"] == "best"
