@@ -160,7 +160,7 @@ def _costs(
                 lines.append((arm_text(arm, arms), what, *_cost(took)))
     head = (
         "proposer",
-        "one of",
+        "of",
         "proposals",
         "solver calls",
         "solver tokens",
@@ -178,7 +178,8 @@ def _costs(
             "means over the chains, or over the tasks of the independent proposals",
             "solver calls and tokens, proposer tokens: feedback, scoring of parent and candidates; "
             "replies that came from the cache are counted, so these compare",
-            "paid: solver and proposer together, replies from the cache not counted; what ran later found more there",
+            "paid: solver and proposer together, replies from the cache not counted: less for what ran later and found "
+            "more there, and for a round that was interrupted, the part after that",
             "evaluation, apart: the seed and every candidate on the evaluation set, cached replies counted",
         ),
     )

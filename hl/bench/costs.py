@@ -2,7 +2,7 @@
 
 Two counts stand side by side. What was *asked for* is summed over the measurements in the ledger, whether a reply was
 made anew or came from the cache, so it does not depend on what ran before or where a run was interrupted. What was
-*paid* is the ledger's own cost of a round, replies from the cache not counted.
+*paid* is the ledger's own cost of a round, replies from the cache not counted; of an interrupted round, the part after.
 """
 
 from collections.abc import Sequence
