@@ -27,6 +27,11 @@ class BenchTask:
     """On the track; empty off it."""
 
     @property
+    def plain(self) -> str:
+        """The name without parameters, which a family has in common with its format-varied questions."""
+        return self.name.partition("?")[0]
+
+    @property
     def slug(self) -> str:
         """A folder's name; parameters that are long, such as paths, become a digest."""
         kept = self.name.removeprefix("reasoning-gym:")
@@ -166,9 +171,9 @@ def check(plan: Plan) -> None:
             f"{_repeated(families)} is given twice with other parameters, and a run takes a family once.",
             hint="a run of its own for each: --out DIR",
         )
-    if plan.settings.report == "shuffled" and len(plan.tasks) < 2:
+    if plan.settings.report == "shuffled" and len({t.plain for t in plan.tasks}) < 2:
         raise UsageError(
-            "--report shuffled gives a task the report of another, and there is only one.",
+            "--report shuffled gives a task the report of another family, and there is only one.",
             hint="--report none, or a second family",
         )
 
