@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from hl.bench.plan import CellPlan
-from hl.bench.rows import PROPOSAL, ROUND, SEED, Row, Took, sample
+from hl.bench.rows import AGAIN, PROPOSAL, ROUND, SEED, Row, Took, sample
 from hl.bench.watch import Watch
+from hl.evaluate import Work
 from hl.measure import measure_each
 from hl.rounds import ChainState, Rooms, Stops, run_chain
 from hl.types import Measurement, Outcome, Revision
@@ -59,6 +60,29 @@ async def carry_out(cell: CellPlan, rounds: int, workspace: Workspace, rooms: Ro
     )
     of_rounds = [r for n, record in enumerate(records, start=1) for r in _round_rows(cell, n, record, found)]
     return Done(seed, records, found, (start, *of_rounds))
+
+
+async def again(
+    cell: CellPlan, named: Sequence[tuple[str, Revision]], workspace: Workspace, rooms: Rooms, watch: Watch
+) -> list[Row]:
+    """A/A: each harness once more under new trial seeds: other cache entries, so that every call is made once more.
+
+    Args:
+        cell: Proposers share its trials, other contexts and chains do not, though all share the run's cache.
+        named: Name of the row, harness.
+        workspace: The cell's.
+        rooms: The cell's.
+        watch: Told of progress.
+    """
+    block, trials = workspace.sets.evaluation, workspace.config.solver.trials
+    works = [Work(r.harness, block, trials=trials, first_trial=trials * cell.block) for _, r in named]
+    watch.stage("A/A control", len(works) * len(block.questions) * trials)
+    # Not in the ledger, where a score does not say which trials it averages.
+    scored = await rooms.evaluator.score(works, watch.attempt)
+    return [
+        row(cell, AGAIN, name=name, harness=r.harness.digest, commit=r.commit, evaluation=sample(measurement))
+        for (name, r), (measurement, _) in zip(named, scored, strict=True)
+    ]
 
 
 def row(cell: CellPlan, kind: str, **values: object) -> Row:

@@ -1,6 +1,6 @@
-"""The protocol of a chain: rounds from the seed on, every candidate and every head measured on the evaluation set."""
+"""The protocol of a chain: rounds from the seed on, every candidate on the evaluation set, and the A/A control."""
 
-from hl.bench.cell import carry_out, row
+from hl.bench.cell import again, carry_out, row
 from hl.bench.plan import CellPlan, Settings
 from hl.bench.rows import HEAD, Row, sample
 from hl.bench.watch import Watch
@@ -32,4 +32,8 @@ async def one_chain(
                 evaluation=sample(done.found[digest]),
             )
         )
-    return (*done.rows, *heads)
+    named = [("seed", done.seed)]
+    if heads[-1].harness != done.seed.harness.digest:
+        named.append(("head", workspace.read(heads[-1].commit)))
+    repeats = await again(cell, named, workspace, rooms, watch) if settings.again else []
+    return (*done.rows, *heads, *repeats)

@@ -4,57 +4,63 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hl.bench import estimates
+from hl.bench.arms import Arm, left_out, shared_cells
 from hl.bench.costs import Spent, spent
-from hl.bench.curves import Arm, Chain, Curve, curve, difference, last_chosen, last_head, read_chains
+from hl.bench.curves import Chain, Curve, curve, difference, read_chains
 from hl.bench.estimates import estimate, parts, read_cells
 from hl.bench.rows import CHAIN, INDEPENDENT, Row
-from hl.bench.table import Table
+from hl.bench.table import Entry, Table
 from hl.bench.text import (
+    NONE,
+    above_text,
     arm_text,
     clusters_text,
     fixed_text,
     floor_text,
     gain_text,
-    grade_of,
     mean_text,
     told,
 )
 
-FIXED, CLUSTERS = "95 %, families fixed", "95 %, over clusters"
+INTERVALS = {"fixed": "95 %, families fixed", "over_clusters": "95 %, over clusters"}
+FLOOR = {"floor": "A/A floor", "above": "above 0 and it"}
+COSTS = {
+    "proposals": "proposals",
+    "calls": "solver calls",
+    "tokens": "solver tokens",
+    "proposer_tokens": "proposer tokens",
+    "paid_calls": "paid calls",
+    "paid_tokens": "paid tokens",
+    "evaluation_calls": "evaluation calls",
+    "evaluation_tokens": "evaluation tokens",
+}
+"""Stable name -> head of a column; of the costs they are the fields of `Spent`."""
 
 
 def chain_tables(manifest: Mapping[str, Any], rows: Sequence[Row], arms: Sequence[Arm]) -> list[Table]:
-    """The tables of one group of families; none where no chain is finished."""
-    kept, left_out = in_all_arms(rows, arms, CHAIN)
-    by_arm = {arm: found for arm in arms if (found := read_chains(kept, arm))}
-    if not by_arm:
+    """The tables of one group of families; none where no chain is finished by every proposer that has begun."""
+    everything = {arm: found for arm in arms if (found := read_chains(rows, arm))}
+    by_arm = shared_cells(everything)
+    if not any(by_arm.values()):
         return []
+    notes = (*_averaged(by_arm), *left_out(everything, by_arm, arms, "chain"), *told(manifest))
     return [
-        _curves(manifest, rows, by_arm, arms, left_out),
+        _by_round(manifest["settings"]["proposals"], rows, by_arm, arms, notes),
         *_comparison(by_arm, arms),
-        _costs(rows, kept, by_arm, arms),
+        _costs(rows, by_arm, arms),
     ]
 
 
-def in_all_arms(rows: Sequence[Row], arms: Sequence[Arm], protocol: str) -> tuple[list[Row], int]:
-    """The rows of the cells that every arm has finished, and how many finished cells that leaves out."""
-    mine = [r for r in rows if r.protocol == protocol]
-    blocks = [{(r.task, r.block) for r in mine if (r.solver, r.proposer) == arm} for arm in arms]
-    shared = set.intersection(*blocks) if blocks and all(blocks) else set.union(set(), *blocks)
-    kept = [r for r in mine if (r.task, r.block) in shared]
-    return kept, len({r.cell for r in mine}) - len({r.cell for r in kept})
-
-
-def _curves(
-    manifest: Mapping[str, Any],
+def _by_round(
+    k: int,
     rows: Sequence[Row],
-    by_arm: Mapping[Arm, tuple[Chain, ...]],
+    by_arm: Mapping[Arm, Sequence[Chain]],
     arms: Sequence[Arm],
-    left_out: int,
+    notes: Sequence[str],
 ) -> Table:
-    k = manifest["settings"]["proposals"]
-    lines: list[tuple[str, ...]] = []
-    notes: list[str] = []
+    """One line a proposer and round."""
+    lines: list[tuple[str | Entry, ...]] = []
+    of_arms: list[str] = []
     for arm, chains in by_arm.items():
         found = curve(chains)
         assert found is not None  # there are chains
@@ -64,11 +70,13 @@ def _curves(
             lines.append(
                 (
                     name,
-                    str(n),
+                    Entry(str(n), n),
                     mean_text(p.head),
                     gain_text(gain),
                     fixed_text(gain),
                     clusters_text(gain),
+                    floor_text(p.floor if n else None),
+                    above_text(gain, p.floor),
                     mean_text(p.chosen),
                     mean_text(p.oracle),
                     mean_text(p.proposals),
@@ -77,126 +85,105 @@ def _curves(
         alone = read_cells(rows, *arm, INDEPENDENT)
         if alone:
             columns = (estimates.chosen, estimates.oracle, estimates.failures_zero)
-            count = max(len(c.proposals) for c in alone)
+            size = max(len(c.proposals) for c in alone)
             best = (mean_text(estimate(parts(alone, column))) for column in columns)
-            lines.append((name, f"{count} independent", "-", "-", "-", "-", *best))
-        notes.append(_told_of(name, chains, found))
-    head = (
-        "proposer",
-        "round",
-        "head",
-        "gain on the seed",
-        FIXED,
-        CLUSTERS,
-        "best so far, by scoring",
-        "best so far, oracle",
-        f"mean of {k}, failures 0",
-    )
+            lines.append((name, Entry(f"{size} independent", "independent"), *[NONE] * 6, *best))
+        of_arms.append(_told_of(name, chains, found))
+    head = {
+        "proposer": "proposer",
+        "round": "round",
+        "head": "head",
+        "gain": "gain on the seed",
+        **INTERVALS,
+        **FLOOR,
+        "chosen": "best so far, by scoring",
+        "oracle": "best so far, oracle",
+        "failures_zero": f"mean of {k}, failures 0",
+    }
+    return Table("Chains", tuple(head.values()), tuple(lines), (*notes, *of_arms), "chains", tuple(head))
+
+
+def _averaged(by_arm: Mapping[Arm, Sequence[Chain]]) -> list[str]:
     first = next(iter(by_arm.values()))
     families = len({c.family for c in first})
-    return Table(
-        "Chains",
-        head,
-        tuple(lines),
-        (
-            f"mean over {_number(families, 'task')}, {_number(len(first), 'chain')} in all, "
-            f"{len(first[0].steps[0].head)} evaluation questions each, {grade_of(manifest)} grades",
-            "± is the standard error with families fixed: chains and questions resampled",
-            *(
-                ("one chain a task: the spread between chains is not measured",)
-                if len(first) == families
-                else ()
-            ),
-            *(
-                (f"{_number(left_out, 'finished chain')} left out: not every proposer has them",)
-                if left_out
-                else ()
-            ),
-            *notes,
-            *told(manifest),
-        ),
-    )
+    notes = [
+        f"mean over {_number(families, 'task')} ({_number(len(first), 'chain')}), "
+        f"{len(first[0].steps[0].proposals)} evaluation questions each",
+        "± of the best so far takes the choice as made: no draw chooses anew",
+    ]
+    if len(first) == families:
+        notes.append("one chain a task: the spread between chains is unmeasured")
+    return notes
 
 
 def _told_of(name: str, chains: Sequence[Chain], found: Curve) -> str:
     share = "there was none in total" if found.first_share is None else f"{found.first_share:.0%}"
     words = f"{name}: share of the head's total gain that round 1 took: {share}"
-    if found.floor is not None:
-        words += f"; A/A noise floor of the gain: {floor_text(found.floor)}"
-    short = {c.family: c for c in chains if c.blocks < len(c.steps) - 1}
-    if short:
-        few = ", ".join(f"{f} {c.blocks}" for f, c in short.items())
-        words += f"; rounds met their questions again, for want of more: different scoring blocks of {few}"
+    few = {c.family: c.blocks for c in chains if c.blocks < len(c.steps) - 1}
+    if few:
+        counts = ", ".join(f"{family} {blocks}" for family, blocks in few.items())
+        words += f"; too few questions for a new block every round, different scoring blocks: {counts}"
     return words
 
 
-def _comparison(by_arm: Mapping[Arm, tuple[Chain, ...]], arms: Sequence[Arm]) -> list[Table]:
+def _comparison(by_arm: Mapping[Arm, Sequence[Chain]], arms: Sequence[Arm]) -> list[Table]:
     """Proposers against the first one of the same solver, paired by chain and question."""
-    lines: list[tuple[str, ...]] = []
+    lines: list[tuple[str | Entry, ...]] = []
     several = len({solver for solver, _ in arms}) > 1
     for solver in dict.fromkeys(solver for solver, _ in by_arm):
         (first, base), *others = [(p, chains) for (s, p), chains in by_arm.items() if s == solver]
         for name, chains in others:
             label = f"{name} - {first}" + (f" on {solver}" if several else "")
-            for what, column in (("head", last_head), ("best so far, by scoring", last_chosen)):
-                found = difference(chains, base, column)
-                lines.append((label, what, gain_text(found), fixed_text(found), clusters_text(found)))
+            for what, (found, floor) in (
+                (Entry("head", "head"), difference(chains, base, lambda s: s.head)),
+                (Entry("best so far, by scoring", "chosen"), difference(chains, base, lambda s: s.chosen)),
+            ):
+                lines.append(
+                    (
+                        label,
+                        what,
+                        gain_text(found),
+                        fixed_text(found),
+                        clusters_text(found),
+                        floor_text(floor),
+                        above_text(found, floor),
+                    )
+                )
     if not lines:
         return []
-    head = ("proposers", "after the last round", "paired difference", FIXED, CLUSTERS)
-    return [Table("Paired comparison of proposers on chains", head, tuple(lines))]
+    head = {"proposers": "proposers", "of": "after the last round", "difference": "paired difference"}
+    head |= INTERVALS | FLOOR
+    title = "Paired comparison of proposers on chains"
+    return [Table(title, tuple(head.values()), tuple(lines), (), "chain_proposers", tuple(head))]
 
 
-def _costs(
-    rows: Sequence[Row], kept: Sequence[Row], by_arm: Mapping[Arm, Sequence[Chain]], arms: Sequence[Arm]
-) -> Table:
-    lines: list[tuple[str, ...]] = []
+def _costs(rows: Sequence[Row], by_arm: Mapping[Arm, Sequence[Chain]], arms: Sequence[Arm]) -> Table:
+    """One line a proposer for its chains, and one for its independent proposals."""
+    shared = {(c.family, c.block) for chains in by_arm.values() for c in chains}
+    kept = [r for r in rows if (r.family, r.block) in shared]
+    lines: list[tuple[str | Entry, ...]] = []
     for arm in by_arm:
         for what, took in (
-            ("a chain", spent(kept, arm, CHAIN)),
-            ("independent", spent(rows, arm, INDEPENDENT)),
+            (Entry("a chain", "chain"), spent(kept, arm, CHAIN)),
+            (Entry("independent", "independent"), spent(rows, arm, INDEPENDENT)),
         ):
             if took is not None:
                 lines.append((arm_text(arm, arms), what, *_cost(took)))
-    head = (
-        "proposer",
-        "of",
-        "proposals",
-        "solver calls",
-        "solver tokens",
-        "proposer tokens",
-        "paid calls",
-        "paid tokens",
-        "evaluation calls",
-        "evaluation tokens",
+    head = {"proposer": "proposer", "of": "of", **COSTS}
+    notes = (
+        "means over the chains, and over the tasks of the independent proposals",
+        "solver calls and tokens, proposer tokens: feedback, scoring of parent and candidates, proposing; replies from "
+        "the cache are counted, so these compare",
+        "paid: solver and proposer together, replies from the cache not counted: less for what ran later and found "
+        "more there, and for a round that was interrupted, the part after that",
+        "evaluation, apart: the seed and every candidate on the evaluation set, replies from the cache counted",
     )
-    return Table(
-        "What a chain took",
-        head,
-        tuple(lines),
-        (
-            "means over the chains, or over the tasks of the independent proposals",
-            "solver calls and tokens, proposer tokens: feedback, scoring of parent and candidates; "
-            "replies that came from the cache are counted, so these compare",
-            "paid: solver and proposer together, replies from the cache not counted: less for what ran later and found "
-            "more there, and for a round that was interrupted, the part after that",
-            "evaluation, apart: the seed and every candidate on the evaluation set, cached replies counted",
-        ),
-    )
+    return Table("What a chain took", tuple(head.values()), tuple(lines), notes, "chain_costs", tuple(head))
 
 
-def _cost(took: Spent) -> tuple[str, ...]:
-    values = (
-        took.proposals,
-        took.calls,
-        took.tokens,
-        took.proposer_tokens,
-        took.paid_calls,
-        took.paid_tokens,
-        took.evaluation_calls,
-        took.evaluation_tokens,
-    )
-    return tuple(f"{value:,.0f}" for value in values)
+def _cost(took: Spent) -> list[Entry]:
+    values: list[float] = [getattr(took, name) for name in COSTS]
+    return [Entry(f"{value:,.0f}", round(value, 6)) for value in values]
 
 
 def _number(n: int, noun: str) -> str:

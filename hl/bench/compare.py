@@ -1,16 +1,31 @@
-"""Several runs side by side, and the paper's numbers below."""
+"""Several runs side by side, what one gained on another, and the paper's numbers below."""
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hl.bench import estimates
+from hl.bench import estimates, noise
 from hl.bench.curves import curve, read_chains
-from hl.bench.estimates import estimate, parts, read_cells
+from hl.bench.estimates import Cell, Part, estimate, minus, parts, read_cells
+from hl.bench.noise import family_noise, less
 from hl.bench.paper import CURVES, FIGURES, MODELS
-from hl.bench.rows import Row
-from hl.bench.table import Table
+from hl.bench.rows import SEED, Row
+from hl.bench.table import Entry, Table
 from hl.bench.tables import scopes
-from hl.bench.text import failures_text, gain_text, mean_text, short_text
+from hl.bench.text import (
+    above_text,
+    clusters_text,
+    failures_text,
+    fixed_text,
+    floor_text,
+    gain_text,
+    grade_of,
+    mean_text,
+    short_text,
+)
+
+Run = tuple[str, Mapping[str, Any], Sequence[Row]]
+"""(name, manifest, rows in the manifest's grade)."""
 
 
 def models_of(manifest: Mapping[str, Any]) -> str:
@@ -27,28 +42,29 @@ def models_of(manifest: Mapping[str, Any]) -> str:
     return f"solver {names(manifest['solvers'])}; proposer {names(manifest['proposers'])}"
 
 
-def compare(runs: Sequence[tuple[str, Mapping[str, Any], Sequence[Row]]]) -> Table:
-    """One line a run, arm and group of families.
-
-    Args:
-        runs: (name, manifest, rows) of each.
-    """
-    lines: list[tuple[str, ...]] = []
+def compare(runs: Sequence[Run]) -> list[Table]:
+    """One line a run, arm and group of families; of several runs the paired differences to the first one too."""
+    lines: list[tuple[str | Entry, ...]] = []
     for name, manifest, rows in runs:
-        arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
         for title, kept in scopes(rows):
-            for arm in arms:
-                cells = read_cells(kept, *arm)
+            for arm in _arms(manifest):
                 label = (name, f"{arm[1]} on {arm[0]}", title)
+                cells = read_cells(kept, *arm)
                 if cells:
+                    gain = estimate(parts(cells, estimates.gain(estimates.failures_zero)))
+                    floor = noise.floor(
+                        cells, less(noise.mean_weights, noise.seed_weights), family_noise(cells)
+                    )
                     lines.append(
                         (
                             *label,
                             short_text(estimate(parts(cells, estimates.seed))),
                             mean_text(estimate(parts(cells, estimates.failures_zero))),
-                            gain_text(estimate(parts(cells, estimates.gain(estimates.failures_zero)))),
+                            gain_text(gain),
+                            floor_text(floor),
+                            above_text(gain, floor),
                             short_text(estimate(parts(cells, estimates.chosen))),
-                            failures_text(cells).split(" ")[0],
+                            failures_text(cells, outcomes=False),
                         )
                     )
                 chain = curve(read_chains(kept, arm))
@@ -58,15 +74,133 @@ def compare(runs: Sequence[tuple[str, Mapping[str, Any], Sequence[Row]]]) -> Tab
                         (
                             *label,
                             short_text(chain.points[0].head),
-                            f"{mean_text(last.head)} after {len(chain.points) - 1} rounds",
+                            f"{mean_text(last.head).text} after {len(chain.points) - 1} rounds",
                             gain_text(last.gain),
+                            floor_text(last.floor),
+                            above_text(last.gain, last.floor),
                             short_text(last.chosen),
                             "-",
                         )
                     )
-    notes = tuple(f"{name}: {models_of(manifest)}" for name, manifest, _ in runs)
-    head = ("run", "arm", "families", "seed", "mean, failures 0", "paired gain", "chosen", "failed")
-    return Table("Runs", head, tuple(lines), notes)
+    grades = list(dict.fromkeys(grade_of(manifest) for _, manifest, _ in runs))
+    notes = (
+        *(f"{name}: {models_of(manifest)}" for name, manifest, _ in runs),
+        *_questions(runs),
+        *(["the runs show different grades: hl bench show --grade raw|strict"] if len(grades) > 1 else []),
+    )
+    head = ("run", "arm", "families", "seed", "mean, failures 0", "paired gain", "A/A floor", "above")
+    keys = ("run", "arm", "families", "seed", "failures_zero", "gain_mean", "floor", "above")
+    head, keys = (*head, "chosen", "failed"), (*keys, "chosen", "failed")
+    title = f"Runs; {', '.join(grades)} grades"
+    return [Table(title, head, tuple(lines), notes, "runs", keys), *_differences(runs)]
+
+
+def _arms(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
+
+
+def _asked(rows: Sequence[Row]) -> dict[str, str]:
+    """Family -> digest of its evaluation questions."""
+    return {r.family: r.evaluation.questions for r in rows if r.kind == SEED and r.evaluation is not None}
+
+
+def _questions(runs: Sequence[Run]) -> list[str]:
+    """Whether each later run was asked what the first one was."""
+    notes: list[str] = []
+    for name, _, rows in runs[1:]:
+        base, own = _asked(runs[0][2]), _asked(rows)
+        shared = base.keys() & own.keys()
+        other = sorted(f for f in shared if base[f] != own[f])
+        alone = sorted(base.keys() ^ own.keys())
+        if other:
+            notes.append(
+                f"{name} and {runs[0][0]} measured different questions of {', '.join(other)}: "
+                "their scores there are not comparable"
+            )
+        if alone:
+            notes.append(
+                f"only one of {name} and {runs[0][0]} has {', '.join(alone)}: their means differ by that"
+            )
+        if not other and not alone:
+            notes.append(f"{name} and {runs[0][0]} measured the same questions")
+    return notes
+
+
+def _differences(runs: Sequence[Run]) -> list[Table]:
+    """Later runs minus the first, paired question by question, over the contexts and questions that both have."""
+    first, manifest, rows = runs[0]
+    lines: list[tuple[str | Entry, ...]] = []
+    for name, other, theirs in runs[1:]:
+        if grade_of(other) != grade_of(manifest):
+            continue
+        base, own = _asked(rows), _asked(theirs)
+        same = {f for f in base.keys() & own.keys() if base[f] == own[f]}
+        for one, two in _pairs(_arms(manifest), _arms(other)):
+            a, b = read_cells(rows, *one), read_cells(theirs, *two)
+            label = f"{name} - {first}" + ("" if len(_arms(other)) == 1 else f", {two[1]} on {two[0]}")
+            for title, kept in scopes([r for r in theirs if r.family in same]):
+                families = {r.family for r in kept}
+                lines += _difference(
+                    label, title, *_common(a, b, families), (family_noise(a), family_noise(b))
+                )
+    if not lines:
+        return []
+    head = ("runs", "families", "of", "paired difference", "95 %, families fixed", "95 %, over clusters")
+    keys = ("runs", "families", "of", "difference", "fixed", "over_clusters", "floor", "above")
+    notes = ("over the contexts that both have, where both measured the same questions",)
+    title = f"Paired comparison of runs; {grade_of(manifest)} grades"
+    return [
+        Table(title, (*head, "A/A floor", "above 0 and it"), tuple(lines), notes, "run_differences", keys)
+    ]
+
+
+def _pairs(
+    ones: Sequence[tuple[str, str]], twos: Sequence[tuple[str, str]]
+) -> list[tuple[tuple[str, str], tuple[str, str]]]:
+    """Arms of one name; two runs of one arm each are compared whatever their names."""
+    if len(ones) == len(twos) == 1:
+        return [(ones[0], twos[0])]
+    return [(arm, arm) for arm in ones if arm in twos]
+
+
+def _common(
+    a: Sequence[Cell], b: Sequence[Cell], families: set[str]
+) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
+    """The contexts that both have, in one order."""
+    known = {(c.family, c.block): c for c in b if c.family in families}
+    mine = tuple(c for c in a if (c.family, c.block) in known)
+    return mine, tuple(known[c.family, c.block] for c in mine)
+
+
+def _difference(
+    label: str, title: str, a: Sequence[Cell], b: Sequence[Cell], known: tuple[Any, Any]
+) -> list[tuple[str | Entry, ...]]:
+    lines: list[tuple[str | Entry, ...]] = []
+    for key, what, column, weights in (
+        ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
+        ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
+    ):
+        found = estimate(
+            [Part(x.family, x.cluster, minus(column(y), column(x))) for x, y in zip(a, b, strict=True)]
+        )
+        if found is None:
+            continue
+        # Two runs measure even one harness twice, so nothing cancels.
+        floors = [noise.floor(cells, weights, n) for cells, n in zip((a, b), known, strict=True)]
+        floor = None if floors[0] is None or floors[1] is None else math.hypot(floors[0], floors[1])
+        lines.append(
+            (
+                label,
+                title,
+                Entry(what, key),
+                gain_text(found),
+                fixed_text(found),
+                clusters_text(found),
+                floor_text(floor),
+                above_text(found, floor),
+            )
+        )
+    return lines
 
 
 def paper_tables() -> list[Table]:
@@ -76,25 +210,32 @@ def paper_tables() -> list[Table]:
             f.benchmark,
             f.proposer,
             f.measure,
-            f"{f.value:.3f}" + (f" ± {f.se:.3f}" if f.se is not None else ""),
+            Entry(
+                f"{f.value:.3f}" + (f" ± {f.se:.3f}" if f.se is not None else ""),
+                {"mean": f.value, "se": f.se},
+            ),
             f.source,
             f.mark,
         )
         for f in FIGURES
     ]
     rounds = max(len(c.values) for c in CURVES)
-    curve_lines = [(str(n), *(f"{c.values[n]:.3f}" for c in CURVES)) for n in range(rounds)]
+    curve_lines = [
+        (Entry(str(n), n), *(Entry(f"{c.values[n]:.3f}", c.values[n]) for c in CURVES)) for n in range(rounds)
+    ]
     return [
         Table(
             "The paper's figures",
             ("benchmark", "proposer", "measure", "value", "source", "mark"),
             tuple(lines),
             (f"arXiv:2609.35738, not measured by hl; {MODELS}",),
+            "paper_figures",
         ),
         Table(
             f"The paper's curves: {CURVES[0].measure}",
             ("round", *(c.proposer for c in CURVES)),
             tuple(curve_lines),
             tuple(f"{c.proposer}: {c.source} ({c.mark})" for c in CURVES),
+            "paper_curves",
         ),
     ]

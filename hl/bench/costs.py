@@ -8,6 +8,7 @@ made anew or came from the cache, so it does not depend on what ran before or wh
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from hl.bench.arms import Arm
 from hl.bench.rows import PROPOSAL, ROUND, SEED, Row
 
 
@@ -30,7 +31,7 @@ class Spent:
     evaluation_tokens: float
 
 
-def spent(rows: Sequence[Row], arm: tuple[str, str], protocol: str) -> Spent | None:
+def spent(rows: Sequence[Row], arm: Arm, protocol: str) -> Spent | None:
     """What a cell of one arm and protocol took, on average; None where none is finished."""
     mine = [r for r in rows if r.protocol == protocol and (r.solver, r.proposer) == arm]
     count = len({r.cell for r in mine})

@@ -66,7 +66,7 @@ class Settings:
     baselines: tuple[str, ...] = ()
     """Hand-made seed harnesses that are measured too."""
     again: bool = True
-    """Whether seed and winner of a single step are measured twice (A/A)."""
+    """Whether seed and winner of a single step, or last head of a chain, are measured twice (A/A)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +125,7 @@ def attempts(plan: Plan) -> int:
         k = s.independent if cell.protocol == INDEPENDENT else s.proposals
         rounds = s.rounds if cell.protocol == CHAIN else 1
         total += rounds * (s.feedback + s.scoring * (1 + k)) + s.evaluation * (1 + rounds * k)
-        total += 2 * s.evaluation if s.again and cell.protocol == SINGLE else 0
+        total += 2 * s.evaluation if s.again and cell.protocol != INDEPENDENT else 0
         total += len(s.baselines) * s.evaluation if cell.baselines else 0
         total += s.feedback if s.report == "shuffled" else 0
     return total

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from hl.bench import estimates
-from hl.bench.chain_tables import in_all_arms
-from hl.bench.curves import Arm, Curve, curve, read_chains
+from hl.bench.arms import Arm, shared_cells
+from hl.bench.curves import Curve, curve, read_chains
 from hl.bench.estimates import Cell, Estimate, estimate, parts, read_cells
 from hl.bench.paper import CURVES
-from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE, Row
+from hl.bench.rows import INDEPENDENT, Row
 from hl.bench.tables import scopes
 from hl.bench.text import arm_text
 
@@ -43,13 +43,12 @@ def draw(
     written: list[str] = []
     for title, kept in scopes(rows):
         group = _slug(title)
-        shared, _ = in_all_arms(kept, arms, SINGLE)
-        by_arm = {arm: found for arm in arms if (found := read_cells(shared, *arm))}
-        if by_arm:
-            figure = _bars(by_arm, arms, manifest["settings"]["proposals"], title)
+        cells = shared_cells({arm: found for arm in arms if (found := read_cells(kept, *arm))})
+        if any(cells.values()):
+            figure = _bars(cells, arms, manifest["settings"]["proposals"], title)
             written += _save(run, f"bars-{group}", figure)
-        shared, _ = in_all_arms(kept, arms, CHAIN)
-        curves = {arm: found for arm in arms if (found := curve(read_chains(shared, arm)))}
+        chains = shared_cells({arm: found for arm in arms if (found := read_chains(kept, arm))})
+        curves = {arm: found for arm, own in chains.items() if (found := curve(own))}
         if curves:
             alone = {arm: found for arm in curves if (found := read_cells(kept, *arm, INDEPENDENT))}
             figure = _curves(curves, alone, arms, title, manifest["benchmark"] if paper else "")

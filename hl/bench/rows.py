@@ -88,7 +88,7 @@ class Row:
     block: int
     """Number of the context or of the chain, from 1."""
     name: str = ""
-    """Which harness: `seed` or `winner` of an A/A row, the seed harness's name of a baseline."""
+    """Which harness: `seed`, `winner` or `head` of an A/A row, the seed harness's name of a baseline."""
     round: int = 0
     """In its chain; 0 before the first."""
     index: int = 0

@@ -12,9 +12,10 @@ from hl.bench import estimates
 from hl.bench.chain_tables import chain_tables
 from hl.bench.curves import read_chains
 from hl.bench.estimates import read_cells, score
-from hl.bench.rows import CHAIN, PROPOSAL, Row
+from hl.bench.rows import CHAIN, PROPOSAL, Row, in_grade
 from hl.bench.step_tables import baseline_tables, comparison_tables, family_tables, one_step_tables
 from hl.bench.table import Table
+from hl.bench.text import grade_of
 
 VARIED = "answer_format=varied"
 """What the name of a task with format-varied questions holds."""
@@ -23,9 +24,11 @@ SEEN = ("sft", "rl")
 
 
 def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
-    """Everything that a run's rows give."""
+    """Everything that a run's rows give, in the manifest's grade."""
+    rows = in_grade(rows, manifest["grade"])
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     found: list[Table] = []
+    grade = f"{grade_of(manifest)} grades"
     groups = scopes(rows)
     for title, kept in groups:
         found += one_step_tables(manifest, title, kept, arms)
@@ -34,7 +37,7 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
         means = comparison_tables(kept, arms) + chain_tables(manifest, kept, arms)
         means += baseline_tables(kept, list(manifest["solvers"]))
         found += means if len(groups) == 1 else [replace(t, title=f"{t.title}: {title}") for t in means]
-    return found
+    return [replace(t, title=f"{t.title}; {grade}") for t in found]
 
 
 def scopes(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
@@ -71,7 +74,7 @@ def render_cell(rows: Sequence[Row]) -> str:
     counts = ", ".join(f"{name} {n}" for name, n in sorted(outcomes.items(), key=lambda kv: (-kv[1], kv[0])))
     if rows[0].protocol == CHAIN:
         (chain,) = read_chains(rows, arm)
-        text = " ".join(f"{score(step.head):.3f}" for step in chain.steps)
+        text = " ".join(f"{score(step.head.grades):.3f}" for step in chain.steps)
         return f"head by round {text}; {counts}"
     (cell,) = read_cells(rows, *arm, rows[0].protocol)
     mean, best = score(estimates.failures_zero(cell)), score(estimates.oracle(cell))

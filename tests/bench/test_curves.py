@@ -1,10 +1,11 @@
 """Curves by round, what round 1 took, and proposers against each other, by hand."""
 
+import math
 from dataclasses import replace
 
 import pytest
 
-from hl.bench.curves import Chain, curve, difference, last_chosen, last_head, read_chains
+from hl.bench.curves import Chain, curve, difference, read_chains
 from hl.bench.estimates import score
 from hl.bench.rows import CHAIN, Row
 from tests.bench.kit import again, failed, head, revised, sample, scored, seed
@@ -27,7 +28,9 @@ def chain(block: int, *, family: str = "gcd", proposer: str = "p") -> list[Row]:
 
 
 def numbers(found: Chain) -> list[tuple[float, ...]]:
-    return [tuple(map(score, (s.head, s.chosen, s.oracle, s.proposals))) for s in found.steps]
+    return [
+        tuple(map(score, (s.head.grades, s.chosen.grades, s.oracle.grades, s.proposals))) for s in found.steps
+    ]
 
 
 def test_steps_by_hand() -> None:
@@ -62,8 +65,8 @@ def test_best_so_far_adds_up_gains_over_the_parent_and_never_compares_two_blocks
         head(4, "last", [0, 1], **at),
     ]
     (found,) = read_chains(rows, ("s", "p"))
-    assert [score(s.chosen) for s in found.steps] == [0.0, 0.0, 1.0, 1.0, 1.0]
-    assert found.steps[4].chosen == (1.0, 1.0) and found.steps[4].head == (0.0, 1.0)
+    assert [score(s.chosen.grades) for s in found.steps] == [0.0, 0.0, 1.0, 1.0, 1.0]
+    assert (found.steps[4].chosen.harness, found.steps[4].head.harness) == ("better", "last")
 
 
 def test_a_curve_is_the_mean_over_families_of_their_chains_with_errors() -> None:
@@ -91,23 +94,27 @@ def test_no_gain_has_no_share_and_a_round_without_a_judged_proposal_no_mean() ->
     assert found.points[1].proposals is None and found.points[1].head is not None
 
 
-def test_the_noise_floor_is_that_of_the_seed_measured_twice() -> None:
-    rows = [*chain(1), again("seed", [0, 1, 1, 0], protocol=CHAIN), *chain(2)]
-    one, two = read_chains(rows, ("s", "p"))
-    assert one.again == (-1.0, 1.0, 1.0, 0.0) and two.again == ()
-    found = curve((one, two))
-    assert found is not None and found.floor is not None
-    assert found.floor.mean == pytest.approx(0.25) and found.floor.contexts == 1
+def test_the_noise_floor_is_as_wide_as_what_is_compared() -> None:
+    at = {"protocol": CHAIN}
+    rows = [*chain(1), again("seed", [0, 1, 1, 0], **at), again("a", [1, 1, 0, 1], **at)]
+    found = curve(read_chains(rows, ("s", "p")))
+    assert found is not None
+    # The variance of one measurement: half the squared differences, over the square of 4 questions.
+    seed_noise, head_noise = 3 / 2 / 16, 1 / 2 / 16
+    assert found.points[1].floor == pytest.approx(1.96 * math.sqrt(seed_noise + head_noise))
+    # The seed against itself is no comparison; and what was measured once has no floor.
+    assert found.points[0].floor == 0.0
+    once = curve(read_chains(chain(1), ("s", "p")))
+    assert once is not None and once.points[1].floor is None
 
 
 def test_proposers_are_compared_chain_by_chain_and_question_by_question() -> None:
     rows = [*chain(1), *chain(2), *chain(1, proposer="q"), *chain(3, proposer="q")]
-    rows[-1] = head(2, "b", [0, 0, 0, 0], protocol=CHAIN, block=3, proposer="q")
     one, other = read_chains(rows, ("s", "p")), read_chains(rows, ("s", "q"))
-    found = difference(other, one, last_head)
+    found, floor = difference(other, one, lambda s: s.head)
     # Chains 2 and 3 have no counterpart.
-    assert found is not None and found.contexts == 1 and found.mean == 0.0
-    assert difference(one[1:], other, last_chosen) is None
+    assert found is not None and found.contexts == 1 and found.mean == 0.0 and floor is None
+    assert difference(one[1:], other, lambda s: s.chosen) == (None, None)
 
 
 def test_rounds_that_met_the_same_block_are_counted() -> None:

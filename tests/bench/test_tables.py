@@ -24,7 +24,7 @@ MANIFEST: dict[str, Any] = {
 def cell(proposer: str, grades: list[float], **values: Any) -> list[Row]:
     rows = [
         seed([0, 0, 0, 1], proposer=proposer, **values),
-        scored(0, grades, [1], proposer=proposer, **values),
+        scored(0, grades, [1, 1], proposer=proposer, **values),
         failed(1, "not_found", proposer=proposer, **values),
         again("seed", [0, 0, 0, 1], proposer=proposer, **values),
     ]
@@ -32,7 +32,7 @@ def cell(proposer: str, grades: list[float], **values: Any) -> list[Row]:
 
 
 def lines(table: Table) -> dict[str, tuple[str, ...]]:
-    return {line[0]: line[1:] for line in table.rows}
+    return {line[0]: line[1:] for line in table.texts}
 
 
 def named(tables: list[Table], title: str) -> Table:
@@ -47,9 +47,9 @@ def test_one_column_a_proposer_and_the_paired_difference_between_them() -> None:
     found = lines(summary)
     assert [text.split(" ")[0] for text in found["mean of 2, failures 0"]] == ["0.375", "0.500"]
     assert found["failed proposals"] == ("50% (not_found 1)",) * 2
-    assert found["  A/A noise floor"] == ("0.000 (+0.000 measured)",) * 2
-    assert "raw grades" in summary.notes[0] and "1 family" in summary.notes[0]
-    difference = named(tables, "Paired comparison").rows[0]
+    assert found["A/A: the seed once more"] == ("+0.000 ± 0.000",) * 2
+    assert summary.title.endswith("; raw grades") and "1 family" in summary.notes[0]
+    difference = named(tables, "Paired comparison").texts[0]
     assert difference[0] == "q - p" and difference[2].startswith("+0.125")
 
 
@@ -75,12 +75,14 @@ def test_families_of_training_and_test_and_those_apart_are_never_one_mean() -> N
 def test_hand_made_harnesses_are_compared_with_the_seed() -> None:
     rows = [*cell("p", [1, 1, 1, 1]), row(BASELINE, name="cot", evaluation=sample([0, 1, 0, 1]))]
     table = named(all_tables(MANIFEST, rows), "Hand-made harnesses")
-    assert table.rows[0][0] == "cot"
-    assert table.rows[0][1].startswith("0.500") and table.rows[0][2].startswith("+0.250")
+    assert table.texts[0][0] == "cot"
+    assert table.texts[0][1].startswith("0.500") and table.texts[0][2].startswith("+0.250")
 
 
 def test_runs_are_compared_and_say_who_made_them() -> None:
-    table = compare([("one", MANIFEST, cell("p", [1, 1, 0, 1])), ("two", MANIFEST, cell("q", [1, 1, 1, 1]))])
+    table, *_ = compare(
+        [("one", MANIFEST, cell("p", [1, 1, 0, 1])), ("two", MANIFEST, cell("q", [1, 1, 1, 1]))]
+    )
     assert [(line[0], line[1]) for line in table.rows] == [("one", "p on s"), ("two", "q on s")]
     assert (
         table.notes[0]
@@ -90,10 +92,10 @@ def test_runs_are_compared_and_say_who_made_them() -> None:
 
 def test_the_paper_s_numbers_have_source_and_mark() -> None:
     figures, curves = paper_tables()
-    assert figures.rows[0][:2] == ("reasoning-gym", "base") and figures.rows[0][3] == "0.317 ± 0.057"
+    assert figures.texts[0][:2] == ("reasoning-gym", "base") and figures.texts[0][3] == "0.317 ± 0.057"
     assert {line[-1] for line in figures.rows} == {"paper", "second-hand"}
     assert all(line[-2] for line in figures.rows)
-    assert len(curves.rows) == 11 and curves.rows[10] == ("10", "0.268", "0.138")
+    assert len(curves.rows) == 11 and curves.texts[10] == ("10", "0.268", "0.138")
 
 
 def test_markdown_keeps_what_a_name_holds() -> None:
@@ -116,8 +118,8 @@ def test_no_table_of_means_mixes_the_two_forms_of_a_question() -> None:
     ]
     titles = [t.title for t in all_tables(MANIFEST, rows) if t.title.startswith("Hand-made harnesses")]
     assert titles == [
-        "Hand-made harnesses: unseen families",
-        "Hand-made harnesses: unseen families, format-varied questions",
+        "Hand-made harnesses: unseen families; raw grades",
+        "Hand-made harnesses: unseen families, format-varied questions; raw grades",
     ]
 
 

@@ -226,10 +226,13 @@ def test_chains_and_their_control(tmp_path: Path) -> None:
     heads = [r for r in rows(run) if r["kind"] == "head"]
     assert [(r["block"], r["round"]) for r in heads] == [(1, 1), (1, 2)]
     assert all(r["evaluation"]["raw"] == [1.0] * 6 for r in heads)
+    assert [r["name"] for r in rows(run) if r["kind"] == "again"] == ["seed", "head"]
     table = " ".join(done.out.split())
-    assert "p 0 0.000 ± 0.000 - - - 0.000 ± 0.000 0.000 ± 0.000" in table
-    assert "p 1 1.000 ± 0.000 +1.000 ± 0.000 [+1.000, +1.000] - 1.000 ± 0.000 1.000 ± 0.000" in table
-    assert "p 3 independent - - - - 1.000 ± 0.000 1.000 ± 0.000" in table
+    assert "p 0 0.000 ± 0.000 - - - - - 0.000 ± 0.000 0.000 ± 0.000" in table
+    # Of a solver that always says the same, the second measurement shows no noise.
+    gain = "+1.000 ± 0.000 [+1.000, +1.000] - (1 cluster) 0.000 yes"
+    assert f"p 1 1.000 ± 0.000 {gain} 1.000 ± 0.000 1.000 ± 0.000" in table
+    assert "p 3 independent - - - - - - 1.000 ± 0.000 1.000 ± 0.000" in table
     assert "share of the head's total gain that round 1 took: 100%" in table
     took = [r["took"] for r in rows(run) if r["kind"] == "round" and r["protocol"] == "chain"]
     # Round 1: 2 feedback and 3 scoring questions of the seed; its first candidate asks no model, its second once each.
