@@ -10,6 +10,7 @@ on the wide side (Davison and Hinkley 1997, 3.8).
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from hl.bench.rows import AGAIN, PROPOSAL, SEED, SINGLE, Row, Sample
@@ -149,7 +150,7 @@ def _proposed(row: Row, first: Mapping[str, Row], parent: Sample | None) -> Prop
     e = measured.evaluation
     return Proposed(
         row.outcome,
-        _gain_on_scoring(measured.scoring, parent),
+        gain_on_scoring(measured.scoring, parent),
         vector(e.grades),
         e.attempts,
         e.calls,
@@ -160,8 +161,8 @@ def _proposed(row: Row, first: Mapping[str, Row], parent: Sample | None) -> Prop
     )
 
 
-def _gain_on_scoring(own: Sample | None, parent: Sample | None) -> float | None:
-    """None where the two share no graded question."""
+def gain_on_scoring(own: Sample | None, parent: Sample | None) -> float | None:
+    """Paired gain over the parent on the scoring block, what selection goes by; None where no question is shared."""
     if own is None or parent is None or (own.questions, len(own.raw)) != (parent.questions, len(parent.raw)):
         return None
     found = score(minus(vector(own.grades), vector(parent.grades)))
@@ -319,9 +320,9 @@ def estimate(given: Sequence[Part], *, draws: int = DRAWS, seed: int = 0) -> Est
         families.setdefault(part.family, []).append(part)
     point: list[float] = []
     drawn: list[Any] = []
-    for members in families.values():
+    for place, members in enumerate(families.values()):
         point.append(math.fsum(score(p.values) for p in members) / len(members))
-        drawn.append(_resampled(members, draws, rng))
+        drawn.append(_resampled(members, draws, (seed, place)))
     stack: Any = np.stack(drawn)
     groups: dict[str, list[int]] = {}
     for place, members in enumerate(families.values()):
@@ -338,24 +339,32 @@ def estimate(given: Sequence[Part], *, draws: int = DRAWS, seed: int = 0) -> Est
     return Estimate(mean, _interval(stack.mean(axis=0)), across, len(families), len(present), len(groups))
 
 
-def _resampled(members: Sequence[Part], draws: int, rng: Any) -> Any:
-    """A family's mean in every draw of contexts and questions."""
+def _resampled(members: Sequence[Part], draws: int, key: tuple[int, int]) -> Any:
+    """A family's mean in every draw of contexts and questions; the same key gives the same draws."""
     import numpy as np
 
-    size = max(len(p.values) for p in members)
-    shared: Any = rng.integers(0, size, size=(draws, size))
     means: list[Any] = []
     for part in members:
+        times: Any = _drawn(len(part.values), draws, key)
         values: Any = np.array(part.values)
-        at = shared if len(values) == size else rng.integers(0, len(values), size=(draws, len(values)))
-        taken: Any = values[at]
-        counted: Any = (~np.isnan(taken)).sum(axis=1)
+        counted: Any = times @ ~np.isnan(values)
+        total: Any = times @ np.nan_to_num(values)
         # A draw of lost questions only, out of many, says nothing of the score: it takes the mean.
-        total: Any = np.nansum(taken, axis=1)
         means.append(np.where(counted > 0, total / np.maximum(counted, 1), score(part.values)))
     table: Any = np.stack(means)
+    rng: Any = np.random.default_rng(key)
     picks: Any = rng.integers(0, len(members), size=(draws, len(members)))
     return table[picks, np.arange(draws)[:, None]].mean(axis=1)
+
+
+@lru_cache(maxsize=32)
+def _drawn(size: int, draws: int, key: tuple[int, int]) -> Any:
+    """How often each of `size` questions is in each draw: (draws, size). Kept, since every column asks for the same."""
+    import numpy as np
+
+    rng: Any = np.random.default_rng((*key, size))
+    places: Any = rng.integers(0, size, size=(draws, size)) + np.arange(draws)[:, None] * size
+    return np.bincount(places.ravel(), minlength=draws * size).reshape(draws, size).astype(float)
 
 
 def _interval(means: Any) -> Interval:

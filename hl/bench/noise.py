@@ -9,14 +9,34 @@ the seed's noise too; it is one measurement for all contexts of a family, which 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
-from hl.bench.estimates import Cell, Vector, choice
+from hl.bench.estimates import Cell, Repeat, Vector, choice
 
 Z = 1.96
 """Half the width of a normal 95 % interval, in standard errors."""
 
 Weights = Mapping[str, float]
 """Digest of a harness -> what its measurement weighs."""
+
+
+class Repeated(Protocol):
+    """A context or a chain, with its A/A control."""
+
+    @property
+    def family(self) -> str: ...
+    @property
+    def block(self) -> int: ...
+    @property
+    def harness(self) -> str:
+        """The seed's digest."""
+        ...
+
+    @property
+    def again(self) -> tuple[Repeat, ...]: ...
+
+
+_T = TypeVar("_T", bound=Repeated)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +48,7 @@ class Noise:
     """The winners'; the seed's where no winner was measured twice."""
 
 
-def family_noise(cells: Sequence[Cell]) -> Mapping[str, Noise]:
+def family_noise(cells: Sequence[Repeated]) -> Mapping[str, Noise]:
     """Family -> its noise, of the families that have an A/A control.
 
     Args:
@@ -61,15 +81,13 @@ def _variance(measured: Sequence[Vector]) -> float:
     return math.fsum(spread) / len(spread) ** 2 if spread else math.nan
 
 
-def floor(
-    cells: Sequence[Cell], weights: Callable[[Cell], Weights], noise: Mapping[str, Noise]
-) -> float | None:
+def floor(cells: Sequence[_T], weights: Callable[[_T], Weights], noise: Mapping[str, Noise]) -> float | None:
     """How far from 0 noise alone takes the mean over families of a weighted sum, in 95 of 100 cases.
 
     Returns:
         None where a family has no A/A control.
     """
-    families: dict[str, list[Cell]] = {}
+    families: dict[str, list[_T]] = {}
     for cell in cells:
         families.setdefault(cell.family, []).append(cell)
     if not families or any(f not in noise for f in families):

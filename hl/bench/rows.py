@@ -15,7 +15,8 @@ from hl.types import Measurement
 
 FILE = "rows.jsonl"
 
-SEED, PROPOSAL, AGAIN, BASELINE, HEAD = "seed", "proposal", "again", "baseline", "head"
+SEED, PROPOSAL, AGAIN, BASELINE = "seed", "proposal", "again", "baseline"
+ROUND, HEAD = "round", "head"
 """Kinds of rows."""
 SINGLE, CHAIN, INDEPENDENT = "single", "chain", "independent"
 """Protocols."""
@@ -52,6 +53,19 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Took:
+    """What a round took, before anything was measured on the evaluation set."""
+
+    calls: int
+    """Of the solver, replies from the cache counted: feedback runs, scoring of parent and candidates, confirmation."""
+    tokens: int
+    """Of those calls, prompt and completion."""
+    paid_calls: int
+    """Of solver and proposer, as the ledger has them: replies from the cache not counted."""
+    paid_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """One line of `rows.jsonl`."""
 
@@ -60,7 +74,8 @@ class Row:
     protocol: str
     """`single`, `chain` or `independent`."""
     kind: str
-    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), or `head` (after a round of a chain)."""
+    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), `round` (what it revised, and what it took),
+    or `head` (after a round of a chain)."""
     task: str
     family: str
     cluster: str
@@ -73,7 +88,7 @@ class Row:
     block: int
     """Number of the context or of the chain, from 1."""
     name: str = ""
-    """Which harness: `seed` or `winner` of an A/A row, the seed harness's name of a baseline."""
+    """Which harness: `seed`, `winner` or `head` of an A/A row, the seed harness's name of a baseline."""
     round: int = 0
     """In its chain; 0 before the first."""
     index: int = 0
@@ -92,6 +107,8 @@ class Row:
     evaluation: Sample | None = None
     proposer_tokens: int = 0
     """What the reply cost the proposer, prompt and completion."""
+    took: Took | None = None
+    """Of a `round`."""
 
 
 def sample(measurement: Measurement) -> Sample:

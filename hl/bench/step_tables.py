@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hl.bench import estimates, noise
+from hl.bench.arms import Arm, left_out, shared_cells
 from hl.bench.estimates import Cell, Estimate, Part, estimate, parts, read_cells
 from hl.bench.noise import Noise, family_noise, less
 from hl.bench.rows import BASELINE, SEED, Row
@@ -26,8 +27,6 @@ from hl.bench.text import (
 )
 from hl.types import Outcome
 
-Arm = tuple[str, str]
-"""(solver, proposer)."""
 MEAN_GAIN = (estimates.gain(estimates.failures_zero), less(noise.mean_weights, noise.seed_weights))
 CHOSEN_GAIN = (estimates.gain(estimates.chosen), less(noise.chosen_weights, noise.seed_weights))
 """A column, and what it weighs."""
@@ -36,12 +35,6 @@ COMPARED = (
     ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
 )
 """What is subtracted between proposers and between runs: stable name, text, column and weights."""
-
-
-def shared_cells(by_arm: Mapping[Arm, Sequence[Cell]]) -> dict[Arm, tuple[Cell, ...]]:
-    """The contexts that all arms have, so that their means are over the same questions."""
-    common = set.intersection(*({(c.family, c.block) for c in cells} for cells in by_arm.values()))
-    return {arm: tuple(c for c in cells if (c.family, c.block) in common) for arm, cells in by_arm.items()}
 
 
 def one_step_tables(
@@ -98,7 +91,7 @@ def one_step_tables(
     names = [arm_text(arm, arms) for arm in by_arm]
     notes = (
         *_averaged(by_arm),
-        *_left_out(everything, by_arm, arms),
+        *left_out(everything, by_arm, arms, "context"),
         *_lost(by_arm, k, arms),
         *told(manifest),
     )
@@ -123,18 +116,6 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Cell]]) -> list[str]:
     if len({proposer for _, proposer in by_arm}) > 1 and any(c.again for c in first):
         notes.append("the seed's second measurement is the same one for every proposer")
     return notes
-
-
-def _left_out(
-    everything: Mapping[Arm, Sequence[Cell]], by_arm: Mapping[Arm, Sequence[Cell]], arms: Sequence[Arm]
-) -> list[str]:
-    notes = [
-        f"{arm_text(arm, arms)}: {n} context{'s' * (n > 1)} left out that not every column has"
-        for arm, cells in everything.items()
-        if (n := len(cells) - len(by_arm[arm]))
-    ]
-    absent = [arm_text(arm, arms) for arm in arms if arm not in everything]
-    return notes + ([f"no finished cell yet: {', '.join(absent)}"] if absent else [])
 
 
 def _lost(by_arm: Mapping[Arm, Sequence[Cell]], k: int, arms: Sequence[Arm]) -> list[str]:

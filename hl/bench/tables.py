@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from hl.bench import curves, estimates
+from hl.bench import estimates
 from hl.bench.chain_tables import chain_tables
+from hl.bench.curves import read_chains
 from hl.bench.estimates import read_cells, score
 from hl.bench.rows import CHAIN, PROPOSAL, Row, in_grade
 from hl.bench.step_tables import baseline_tables, comparison_tables, family_tables, one_step_tables
@@ -72,8 +73,8 @@ def render_cell(rows: Sequence[Row]) -> str:
     outcomes = Counter(r.outcome for r in rows if r.kind == PROPOSAL)
     counts = ", ".join(f"{name} {n}" for name, n in sorted(outcomes.items(), key=lambda kv: (-kv[1], kv[0])))
     if rows[0].protocol == CHAIN:
-        found = curves.points(rows)
-        text = " ".join(f"{p.head:.3f}" for p in found)
+        (chain,) = read_chains(rows, arm)
+        text = " ".join(f"{score(step.head.grades):.3f}" for step in chain.steps)
         return f"head by round {text}; {counts}"
     (cell,) = read_cells(rows, *arm, rows[0].protocol)
     mean, best = score(estimates.failures_zero(cell)), score(estimates.oracle(cell))

@@ -341,9 +341,9 @@ def show(
         raise RepositoryError(f"{names}: its manifest and rows do not fit together: {error!r}.") from None
     tables += paper_tables() if paper else []
     if plots is not None:
-        from hl.bench.plots import draw
+        from hl.bench.plots import draw, folders
 
-        for r in results:
-            (plots / r.name).mkdir(parents=True, exist_ok=True)
-            draw(plots / r.name, r.manifest, r.rows, paper=paper)
+        for r, folder in zip(results, folders([r.name for r in results]), strict=True):
+            (plots / folder).mkdir(parents=True, exist_ok=True)
+            draw(plots / folder, r.manifest, r.rows, paper=paper)
     write_tables(tables, json=json)

@@ -84,6 +84,12 @@ def rows(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "rows.jsonl").read_text().splitlines()]
 
 
+def unpaid(row: dict[str, Any]) -> dict[str, Any]:
+    """A row without its commit, and without what was paid."""
+    took = {k: v for k, v in row.get("took", {}).items() if not k.startswith("paid")}
+    return {**row, "commit": "", "took": took}
+
+
 def asked(folder: Path, name: str = "solver.log") -> list[str]:
     """Every call that a scripted engine was asked, in order."""
     path = folder / name
@@ -105,7 +111,13 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_two_families_end_to_end(finished: Path) -> None:
     run = finished / "one"
     assert sorted(p.name for p in (run / "cells").iterdir()) == ["gcd-1", "lcm-1"]
-    for name in ("manifest.json", "rows.jsonl", "table.md", "bars.png", "bars.svg"):
+    for name in (
+        "manifest.json",
+        "rows.jsonl",
+        "table.md",
+        "bars-unseen-families.png",
+        "bars-unseen-families.svg",
+    ):
         assert (run / name).stat().st_size > 0
     proposals = [r for r in rows(run) if r["kind"] == "proposal" and r["family"] == "gcd"]
     # Each reply's place depends on its seed; what they come to does not.
@@ -153,7 +165,7 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     assert alone.code == 0
     assert "solver s = scripted" in alone.out and "One step, unseen families" in alone.out
     assert "0.317 ± 0.057" in alone.out and "second-hand" in alone.out
-    assert (finished / "pictures" / "one" / "bars.svg").exists()
+    assert (finished / "pictures" / "one" / "bars-unseen-families.svg").exists()
     machine = bench(finished, "show", "one", "one", "--json")
     table, difference = [json.loads(line) for line in machine.out.splitlines()]
     assert table["kind"] == "table" and [line["run"] for line in table["rows"]] == ["one", "one"]
@@ -201,9 +213,8 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: P
     replies = asked(tmp_path, "proposer.log")
     assert len(replies) - len(set(replies)) <= 1
     # The scripts lie elsewhere, which hl.toml says, so that commits have other ids; all else is the same.
-    assert [{**r, "commit": ""} for r in rows(tmp_path / "one")] == [
-        {**r, "commit": ""} for r in rows(finished / "one")
-    ]
+    # So does what the ledger says was paid for a round: the part that was left of it.
+    assert list(map(unpaid, rows(tmp_path / "one"))) == list(map(unpaid, rows(finished / "one")))
     assert ended.out == (finished / "out.txt").read_text()
     paid = [json.loads((run / "one" / "spent.json").read_text()) for run in (tmp_path, finished)]
     assert paid[0]["calls"] == paid[1]["calls"] and paid[0]["prompt_tokens"] == paid[1]["prompt_tokens"]
@@ -221,11 +232,19 @@ def test_chains_and_their_control(tmp_path: Path) -> None:
     heads = [r for r in rows(run) if r["kind"] == "head"]
     assert [(r["block"], r["round"]) for r in heads] == [(1, 1), (1, 2)]
     assert all(r["evaluation"]["raw"] == [1.0] * 6 for r in heads)
+    assert [r["name"] for r in rows(run) if r["kind"] == "again"] == ["seed", "head"]
     table = " ".join(done.out.split())
-    assert "0 0.000 0.000 0.000 0.000 1 1.000 1.000 1.000" in table
+    assert "p 0 0.000 ± 0.000 - - - - - 0.000 ± 0.000 0.000 ± 0.000" in table
+    # Of a solver that always says the same, the second measurement shows no noise.
+    gain = "+1.000 ± 0.000 [+1.000, +1.000] - (1 cluster) 0.000 yes"
+    assert f"p 1 1.000 ± 0.000 {gain} 1.000 ± 0.000 1.000 ± 0.000" in table
+    assert "p 3 independent - - - - - - 1.000 ± 0.000 1.000 ± 0.000" in table
     assert "share of the head's total gain that round 1 took: 100%" in table
-    assert "oracle best of 3 independent proposals: 1.000" in table
-    assert (run / "curves.png").exists()
+    took = [r["took"] for r in rows(run) if r["kind"] == "round" and r["protocol"] == "chain"]
+    # Round 1: 2 feedback and 3 scoring questions of the seed; its first candidate asks no model, its second once each.
+    assert next(t["calls"] for t in took) == 2 + 3 + 3
+    assert next(t["paid_calls"] for t in took) == 2 + 3 + 3 + 4
+    assert (run / "curves-unseen-families.png").exists()
 
 
 def test_the_report_control_reaches_the_proposer(tmp_path: Path) -> None:
