@@ -103,7 +103,7 @@ def _after(head: Estimate | None, rounds: int) -> Entry:
     if head is None:
         return NONE
     found = mean_text(head)
-    return Entry(f"{found.text} after {rounds} rounds", {**found.value, "rounds": rounds})
+    return Entry(f"{found.text} after {rounds} round{'s' * (rounds > 1)}", {**found.value, "rounds": rounds})
 
 
 def _arms(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -224,7 +224,7 @@ def _chain_lines(a: Sequence[Chain], b: Sequence[Chain]) -> list[tuple[Entry, ..
             ]
         )
         floors = noise.floor(a, weights, known[0]), noise.floor(b, weights, known[1])
-        label = Entry(f"{what}, after {n} rounds", key)
+        label = Entry(f"{what}, after {n} round{'s' * (n > 1)}", key)
         lines.append((label, *difference_texts(found, _apart(*floors))))
     return lines
 

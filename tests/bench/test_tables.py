@@ -214,4 +214,4 @@ def test_chains_of_two_runs_are_subtracted_after_the_rounds_that_both_have() -> 
     runs = [("one", first, chain("p", [1, 0])), ("two", second, chain("q", [1, 1], [0, 0]))]
     line = compare(runs)[1].record["rows"][0]
     assert (line["of"], line["difference"]["mean"]) == ("head", 0.5)
-    assert compare(runs)[1].texts[0][2] == "head, after 1 rounds"
+    assert compare(runs)[1].texts[0][2] == "head, after 1 round"
