@@ -261,18 +261,18 @@ class Evaluator:
 
     def measure(self, work: Work, attempts: Sequence[Attempt]) -> Measurement:
         """The measurement of one work from its attempts, in the order `run` gave them."""
-        grades: list[float | None] = []
-        for question in work.block.questions:
-            mine = [a for a in attempts if a.question_id == question.id and a.status is not Status.LOST]
-            values = [a.grade.raw if self.mode == "raw" else a.grade.strict for a in mine]
-            grades.append(sum(values) / len(values) if values else None)
         graded = [a for a in attempts if a.status is not Status.LOST]
+        own: dict[str, list[Grade]] = {q.id: [] for q in work.block.questions}
+        for attempt in graded:
+            own[attempt.question_id].append(attempt.grade)
+        raw = tuple(_mean([g.raw for g in own[q.id]]) for q in work.block.questions)
+        strict = tuple(_mean([g.strict for g in own[q.id]]) for q in work.block.questions)
         return Measurement(
             harness=work.harness.digest,
             role=work.block.role,
             questions=work.block.digest,
             ids=tuple(q.id for q in work.block.questions),
-            grades=tuple(grades),
+            grades=raw if self.mode == "raw" else strict,
             solver=self.identity,
             solver_name=self.solver.name,
             mode=self.mode,
@@ -287,6 +287,7 @@ class Evaluator:
             sandbox=self.sandbox.tier,
             cost=sum(a.cost for a in attempts),
             ablation=self.solver.ablation,
+            other_grades=strict if self.mode == "raw" else raw,
         )
 
     async def score(
@@ -322,6 +323,10 @@ def _lost(question: Question, trial: int, session: AttemptSession, why: str) -> 
         error=why[-4096:],
         trace=session.trace,
     )
+
+
+def _mean(grades: Sequence[float]) -> float | None:
+    return sum(grades) / len(grades) if grades else None
 
 
 def _count(names: Iterable[str]) -> dict[str, int]:

@@ -12,6 +12,7 @@ from hl.config.sections import ModelConfig
 from hl.evaluate import identity_of, rules_of
 from hl.sandbox.host import Limits
 from hl.solver import SolverSettings, solver_digest
+from hl.tasks.base import selected_grade
 from hl.types import Engine
 
 if TYPE_CHECKING:
@@ -84,4 +85,5 @@ def evaluator_identity(config: Config, engine: str, manifest: "Manifest", *, uns
     rules = rules_of(
         task_digest(manifest), limits(config), unsafe=unsafe, call=config.attempt.require_model_call
     )
-    return identity_of(solver_digest(engine, solver_settings(config)), rules, config.task.grade)
+    mode = selected_grade(config.task.name, config.task.grade)
+    return identity_of(solver_digest(engine, solver_settings(config)), rules, mode)

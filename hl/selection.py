@@ -74,6 +74,12 @@ def _paired(parent: Measurement, candidate: Measurement) -> Gain:
     return paired_gain(ours, theirs)
 
 
+def rank(gain: float, index: int) -> tuple[float, int]:
+    """What candidates are ordered by: the paired gain on the scoring block, then the earlier proposal."""
+    # Rounded, so that the order in which floats were added breaks no tie.
+    return round(gain, 9), -index
+
+
 def select(rule: str, parent: Measurement, candidates: Sequence[Measurement | None]) -> Selection:
     """Choose among a round's candidates by their scores on the block that all of them share with the parent.
 
@@ -96,11 +102,10 @@ def select(rule: str, parent: Measurement, candidates: Sequence[Measurement | No
     if not scored:
         return Selection(None, None, False, f"none of {len(candidates)} proposals could be scored")
 
-    def rank(i: int) -> tuple[float, int]:
-        # Rounded, so that the order in which floats were added breaks no tie.
-        return round(scored[i].mean, 9), -i
+    def order_of(i: int) -> tuple[float, int]:
+        return rank(scored[i].mean, i)
 
-    winner = max(scored, key=rank)
+    winner = max(scored, key=order_of)
     best = scored[winner]
     words = f"proposal {winner} was best of {len(scored)} scored with {_words(best)} on the scoring block"
     if rule == "best":
@@ -113,7 +118,7 @@ def select(rule: str, parent: Measurement, candidates: Sequence[Measurement | No
     significant = [i for i in order if adjusted[i] <= ALPHA and scored[i].mean > 0.0]
     if not significant:
         return Selection(winner, best, False, f"{words}: p {adjusted[winner]:.2g} after Holm, wanted {ALPHA}")
-    winner = max(significant, key=rank)
+    winner = max(significant, key=order_of)
     best = scored[winner]
     return Selection(
         winner,

@@ -365,6 +365,8 @@ class Measurement:
     """UTC, ISO 8601; stamped by the ledger."""
     ablation: str = ""
     """`empty` when the solver was replaced by one that answers with empty text."""
+    other_grades: tuple[float | None, ...] = ()
+    """As `grades`, of the grade that `mode` does not name; empty in a measurement that an older hl wrote."""
 
     @property
     def score(self) -> Score:

@@ -173,7 +173,7 @@ class Workspace:
             EngineError: The solver cannot be opened.
         """
         from hl.sandbox.host import Sandbox
-        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader
+        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader, selected_grade
 
         async with AsyncExitStack() as stack:
             search = self.search()
@@ -191,7 +191,7 @@ class Workspace:
                 cache=cache,
                 meter=meter,
                 limits=limits(self.config),
-                mode=self.config.task.grade,
+                mode=selected_grade(self.config.task.name, self.config.task.grade),
                 task_digest=task_digest(manifest),
                 concurrency=_in_flight(engine),
                 require_model_call=self.config.attempt.require_model_call,

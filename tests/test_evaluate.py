@@ -108,6 +108,7 @@ def test_attempts_hold_both_grades_and_the_score_says_which_it_averages() -> Non
     assert {(a.grade.raw, a.grade.strict, a.failure) for a in attempts} == {(0.2, 0.0, FailureClass.FORMAT)}
     assert (raw.mode, raw.score.mean) == ("raw", pytest.approx(0.2))
     assert (strict.mode, strict.score.mean) == ("strict", 0.0)
+    assert (raw.other_grades, strict.other_grades) == (strict.grades, raw.grades)
     assert raw.solver != strict.solver
 
 

@@ -12,7 +12,12 @@ EXAMPLES = sorted((ROOT / "examples").glob("[0-9]*.py"))
 ENDS = {
     "01_own_harness.py": ("accepted", "Ask politely", "not_found", "\n42\n"),
     "02_from_python.py": ("What is the capital of France? Paris\n",),
-    "03_bench_run.py": ("Paired comparison of proposers", "ideas - catalog", "0.623 ± 0.059", "bars.svg"),
+    "03_bench_run.py": (
+        "Paired comparison of proposers",
+        "ideas - catalog",
+        "0.623 ± 0.059",
+        "bars-unseen-families.svg",
+    ),
     "04_own_grader.py": ("python:grader.py", "evaluation score: 0.500"),
 }
 """What the output of each must hold."""

@@ -1,8 +1,20 @@
 """`--report shuffled|none`: a proposer that is given another task's report, or none, to show what feedback is worth."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
+from hl.bench.plan import BenchTask
 from hl.types import ProposalContext, Proposer, Reply, Report, Score
+
+
+def donor_of(task: BenchTask, tasks: Sequence[BenchTask]) -> BenchTask:
+    """Whose report `task` is given: the next in the list of another cluster, or of another family if there is none.
+
+    Never its own, nor that on the same family's questions in another form. `tasks` holds two families at least.
+    """
+    at = tasks.index(task)
+    following = [t for t in (*tasks[at + 1 :], *tasks[:at]) if t.plain != task.plain]
+    return next((t for t in following if t.cluster != task.cluster), following[0])
 
 
 class WithReport:

@@ -1,137 +1,192 @@
-"""Rows of chains -> curves by round, and the comparison with independent proposals. Pure.
+"""Rows of chains -> curves by round, and how arms compare. Pure.
 
-All scores are on the evaluation set. `head` is what the chain would hand over; `chosen` the best so far by scoring
-blocks, which is what a user can have; `oracle` the best so far by the evaluation set itself, which nobody can.
+All scores are on the evaluation set: means over questions, then a family's chains, then families, with the
+bootstraps of `estimates`. `head` is what the chain would hand over; `chosen` the best so far by the chain's own
+scoring, which is what a user can have; `oracle` the best so far by the evaluation set itself, which nobody can.
 """
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from hl.bench.estimates import oracle, read_cells, score
-from hl.bench.rows import CHAIN, HEAD, INDEPENDENT, PROPOSAL, SEED, Row, Sample
+from hl.bench.arms import Arm
+from hl.bench.estimates import (
+    NAN,
+    Estimate,
+    Part,
+    Repeat,
+    Vector,
+    estimate,
+    gain_on_scoring,
+    mean_of,
+    minus,
+    score,
+    vector,
+)
+from hl.bench.noise import differ, family_noise, floor
+from hl.bench.rows import AGAIN, CHAIN, HEAD, PROPOSAL, ROUND, SEED, Row, Sample
 from hl.types import Outcome
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """A chain after one round."""
+class Measured:
+    """A harness on the evaluation set."""
 
-    head: float
-    chosen: float
-    oracle: float
-    proposals: float
-    """Mean of the round's K proposals, failures 0; the seed's score in round 0."""
+    harness: str
+    """Digest."""
+    grades: Vector
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What evaluation and proposals took, replies from the cache included."""
+class Step:
+    """A chain after one round."""
 
-    calls: int
-    tokens: int
-    proposer_tokens: int
+    head: Measured
+    chosen: Measured
+    oracle: Measured
+    proposals: Vector
+    """Mean of the round's K proposals, failures 0; the seed's in round 0; no value where none was judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain:
+    """One chain of one family."""
+
+    family: str
+    cluster: str
+    block: int
+    """Its number, from 1."""
+    steps: tuple[Step, ...]
+    """From round 0, the seed."""
+    harness: str
+    """The seed's digest."""
+    again: tuple[Repeat, ...]
+    """A/A control: of the seed and the last head."""
+    blocks: int
+    """Different scoring blocks that its rounds met: fewer than rounds where the pool has no more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The chains of one arm after one round; None where nothing was measured."""
+
+    head: Estimate | None
+    gain: Estimate | None
+    """Of the head over the seed, paired."""
+    floor: float | None
+    """How far noise alone takes that gain (A/A); None where it was not measured."""
+    chosen: Estimate | None
+    oracle: Estimate | None
+    proposals: Estimate | None
 
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """The mean over families of the mean over chains."""
+    """The chains of one arm."""
 
     points: tuple[Point, ...]
     """From round 0, the seed."""
     families: int
     chains: int
     first_share: float | None
-    """Share of the total gain of the head that round 1 took; None where there was no gain in total."""
-    spent: Spent
+    """Share of the head's total gain that round 1 took; None where there was no gain in total."""
 
 
-def curve(rows: Sequence[Row], solver: str, proposer: str) -> Curve | None:
-    """The curve of one arm; None where no chain is finished."""
-    mine = [r for r in rows if r.protocol == CHAIN and (r.solver, r.proposer) == (solver, proposer)]
-    families: dict[str, list[tuple[Point, ...]]] = {}
-    for name in dict.fromkeys(r.cell for r in mine):
-        own = [r for r in mine if r.cell == name]
-        families.setdefault(own[0].family, []).append(points(own))
-    if not families:
+def read_chains(rows: Sequence[Row], arm: Arm) -> tuple[Chain, ...]:
+    """The finished chains of one arm."""
+    cells: dict[str, list[Row]] = {}
+    for row in rows:
+        if row.protocol == CHAIN and (row.solver, row.proposer) == arm:
+            cells.setdefault(row.cell, []).append(row)
+    return tuple(map(_chain, cells.values()))
+
+
+def curve(chains: Sequence[Chain]) -> Curve | None:
+    """The curve of one arm, up to the last round that all its chains have; None where there is no chain."""
+    if not chains:
         return None
-    rounds = min(len(chain) for chains in families.values() for chain in chains)
-    mean = tuple(
-        _mean_point([[chain[n] for chain in chains] for chains in families.values()]) for n in range(rounds)
+    rounds = min(len(c.steps) for c in chains)
+    known = family_noise(chains)
+    points = tuple(
+        Point(
+            mean(chains, lambda c, n=n: c.steps[n].head.grades),
+            mean(chains, lambda c, n=n: minus(c.steps[n].head.grades, c.steps[0].head.grades)),
+            floor(chains, lambda c, n=n: differ({c.steps[n].head.harness: 1.0}, {c.harness: 1.0}), known),
+            mean(chains, lambda c, n=n: c.steps[n].chosen.grades),
+            mean(chains, lambda c, n=n: c.steps[n].oracle.grades),
+            mean(chains, lambda c, n=n: c.steps[n].proposals),
+        )
+        for n in range(rounds)
     )
-    total = mean[-1].head - mean[0].head
-    first = (mean[1].head - mean[0].head) / total if rounds > 1 and total > 0 else None
-    return Curve(mean, len(families), sum(map(len, families.values())), first, spent_on(mine))
+    first = points[1].gain if rounds > 1 else None
+    total = points[-1].gain
+    share = first.mean / total.mean if first is not None and total is not None and total.mean > 0 else None
+    return Curve(points, len({c.family for c in chains}), len(chains), share)
 
 
-def points(rows: Sequence[Row]) -> tuple[Point, ...]:
-    """One chain's curve from its rows."""
+def mean(chains: Sequence[Chain], column: Callable[[Chain], Vector]) -> Estimate | None:
+    """A column over families, then chains, then questions; None where no chain has a value."""
+    return estimate([Part(c.family, c.cluster, column(c)) for c in chains])
+
+
+def difference(
+    chains: Sequence[Chain], base: Sequence[Chain], column: Callable[[Step], Measured]
+) -> tuple[Estimate | None, float | None]:
+    """A column after the last round minus that of another arm's chain of the same number, and its noise floor."""
+    other = {(c.family, c.block): c for c in base}
+    paired = [c for c in chains if (c.family, c.block) in other]
+
+    def last(chain: Chain) -> tuple[Measured, Measured]:
+        return column(chain.steps[-1]), column(other[chain.family, chain.block].steps[-1])
+
+    found = mean(paired, lambda c: minus(*(m.grades for m in last(c))))
+    known = family_noise([*chains, *base])
+    return found, floor(paired, lambda c: differ(*({m.harness: 1.0} for m in last(c))), known)
+
+
+def _chain(rows: Sequence[Row]) -> Chain:
     seed = next(r for r in rows if r.kind == SEED)
-    start = _score(seed.evaluation)
+    revised = {r.round: r for r in rows if r.kind == ROUND}
+    start = Measured(seed.harness, _grades(seed.evaluation))
     known = {seed.harness: start}
-    best_choice, chosen, oracle_so_far = _score(seed.scoring), start, start
-    found = [Point(start, start, start, start)]
+    steps = [Step(start, start, start, start.grades)]
+    # Gains over the seed by scoring: of the head, and of the best so far.
+    reached, best, chosen, oracle = 0.0, 0.0, start, start
     for head in sorted((r for r in rows if r.kind == HEAD), key=lambda r: r.round):
-        proposals = [r for r in rows if r.kind == PROPOSAL and r.round == head.round]
-        known |= {r.harness: _score(r.evaluation) for r in proposals if r.evaluation is not None}
-        for r in proposals:
+        own = [r for r in rows if r.kind == PROPOSAL and r.round == head.round]
+        gains: dict[str, float] = {}
+        for r in sorted(own, key=lambda r: r.index):
             if r.evaluation is None:
                 continue
-            if _order(_score(r.scoring)) > _order(best_choice):
-                best_choice, chosen = _score(r.scoring), _score(r.evaluation)
-            oracle_so_far = max(oracle_so_far, _score(r.evaluation), key=_order)
-        judged = [
-            known.get(r.duplicate_of, 0.0)
-            if r.outcome == Outcome.DUPLICATE.value
-            else _score(r.evaluation, 0.0)
-            for r in proposals
-            if r.outcome != Outcome.LOST.value
-        ]
-        mean = math.fsum(judged) / len(judged) if judged else math.nan
-        found.append(Point(_score(head.evaluation), chosen, oracle_so_far, mean))
-    return tuple(found)
+            known[r.harness] = measured = Measured(r.harness, _grades(r.evaluation))
+            gain = gain_on_scoring(r.scoring, revised[head.round].scoring)
+            if gain is not None:
+                # Rounded as selection does, so that the order in which floats were added breaks no tie.
+                gains[r.harness] = round(reached + gain, 9)
+            if gains.get(r.harness, 0.0) > best:
+                best, chosen = gains[r.harness], measured
+            if round(score(measured.grades), 9) > round(score(oracle.grades), 9):
+                oracle = measured
+        reached = gains.get(head.harness, reached)
+        steps.append(Step(known[head.harness], chosen, oracle, _mean_of_round(own, known, len(start.grades))))
+    blocks = {r.scoring.questions for r in revised.values() if r.scoring is not None}
+    again = [
+        Repeat(r.harness, known[r.harness].grades, _grades(r.evaluation)) for r in rows if r.kind == AGAIN
+    ]
+    return Chain(seed.family, seed.cluster, seed.block, tuple(steps), seed.harness, tuple(again), len(blocks))
 
 
-def spent_on(rows: Sequence[Row]) -> Spent:
-    """What the distinct harnesses of these rows took, scoring and evaluation."""
-    samples: dict[tuple[str, str, str], Sample] = {}
-    for r in rows:
-        for part in (r.scoring, r.evaluation):
-            if part is not None and r.kind in (SEED, PROPOSAL):
-                samples[r.cell, r.harness, part.questions] = part
-    return Spent(
-        sum(s.calls for s in samples.values()),
-        sum(s.tokens for s in samples.values()),
-        sum(r.proposer_tokens for r in rows),
-    )
+def _mean_of_round(proposals: Sequence[Row], known: Mapping[str, Measured], size: int) -> Vector:
+    """Mean of the proposals, failures 0, a repeat as what it repeats; those lost through our fault are left out."""
+    judged: list[Vector] = []
+    for r in proposals:
+        harness = {Outcome.SCORED.value: r.harness, Outcome.DUPLICATE.value: r.duplicate_of}.get(
+            r.outcome, ""
+        )
+        if r.outcome != Outcome.LOST.value:
+            judged.append(known[harness].grades if harness in known else (0.0,) * size)
+    return mean_of(judged) or (NAN,) * size
 
 
-def independent(rows: Sequence[Row], solver: str, proposer: str) -> tuple[float, int, Spent] | None:
-    """Oracle best of the independent proposals (mean over families), their number, and what they took."""
-    found = read_cells(rows, solver, proposer, INDEPENDENT)
-    if not found:
-        return None
-    mine = [r for r in rows if r.protocol == INDEPENDENT and (r.solver, r.proposer) == (solver, proposer)]
-    best = math.fsum(score(oracle(cell)) for cell in found) / len(found)
-    return best, max(len(cell.proposals) for cell in found), spent_on(mine)
-
-
-def _mean_point(families: Sequence[Sequence[Point]]) -> Point:
-    def mean(value: Callable[[Point], float]) -> float:
-        return math.fsum(math.fsum(map(value, f)) / len(f) for f in families) / len(families)
-
-    return Point(
-        mean(lambda p: p.head),
-        mean(lambda p: p.chosen),
-        mean(lambda p: p.oracle),
-        mean(lambda p: p.proposals),
-    )
-
-
-def _score(part: Sample | None, missing: float = math.nan) -> float:
-    value = part.mean if part is not None else None
-    return missing if value is None else value
-
-
-def _order(value: float) -> float:
-    return -math.inf if math.isnan(value) else value
+def _grades(part: Sample | None) -> Vector:
+    assert part is not None  # every row of these kinds is measured on the evaluation set
+    return vector(part.grades)

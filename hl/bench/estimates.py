@@ -3,20 +3,27 @@
 Every column is a vector of one value a question for each cell; its estimate is the mean over questions, then over a
 family's contexts, then over families. Two bootstraps (Efron 1979): families fixed (contexts, then questions), and
 over clusters too (clusters, then contexts, then questions). A family's contexts share their evaluation questions, so
-one draw of questions serves all of them.
+one draw of questions serves all of them. Resampling within clusters counts their inner noise twice, so the second is
+on the wide side (Davison and Hinkley 1997, 3.8).
 """
 
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
-from hl.bench.rows import AGAIN, PROPOSAL, SEED, SINGLE, Row
+from hl.bench.rows import AGAIN, PROPOSAL, SEED, SINGLE, Row, Sample
+from hl.selection import rank
 from hl.types import Outcome
 
 DRAWS = 2000
 """Resamples (ours)."""
+STRIDE = 97
+"""Apart from place to place of a draw of clusters; prime to `DRAWS`."""
 LEVEL = 0.95
+FEW_CLUSTERS = 5
+"""With fewer an interval over clusters says little (ours)."""
 Vector = tuple[float, ...]
 """One value a question; not a number where there is none."""
 NAN = math.nan
@@ -28,13 +35,27 @@ class Proposed:
 
     outcome: str
     scoring: float | None
-    """Mean on the scoring block; a duplicate has that of the candidate it repeats."""
+    """Paired gain on the seed on the scoring block, what selection goes by; a duplicate has that of what it repeats."""
     grades: Vector | None
     """On the evaluation set; likewise. None where it failed."""
     attempts: int = 0
     calls: int = 0
     tokens: int = 0
     zero_call_share: float = 0.0
+    harness: str = ""
+    """Digest of what was measured."""
+    noop: bool = False
+    """Whether its code differs from the seed's and none of its calls does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """A/A control: one harness measured twice on the evaluation set, under other trial seeds."""
+
+    harness: str
+    """Digest."""
+    first: Vector
+    second: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +70,12 @@ class Cell:
     """The seed's grades on the evaluation set."""
     proposals: tuple[Proposed, ...]
     """Without those that were lost through our fault: they are not of the K."""
-    again: tuple[tuple[Vector, Vector], ...] = ()
-    """A/A control: (first, second) measurement of seed and winner."""
+    again: tuple[Repeat, ...] = ()
+    """Of the seed and the winner."""
+    harness: str = ""
+    """The seed's digest."""
+    lost: int = 0
+    """Proposals that were lost through our fault."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +98,8 @@ class Estimate:
     """Clusters, contexts and questions resampled; None with fewer than two clusters."""
     families: int
     contexts: int
+    groups: int
+    """Clusters."""
 
 
 def vector(grades: Sequence[float | None]) -> Vector:
@@ -93,30 +120,53 @@ def read_cells(rows: Sequence[Row], solver: str, proposer: str, protocol: str = 
         first = {r.harness: r for r in proposals if r.evaluation is not None}
         first[seed.harness] = seed
         again = [
-            (vector(first[r.harness].evaluation.grades), vector(r.evaluation.grades))  # pyright: ignore[reportOptionalMemberAccess]
+            Repeat(r.harness, vector(first[r.harness].evaluation.grades), vector(r.evaluation.grades))  # pyright: ignore[reportOptionalMemberAccess]
             for r in own
             if r.kind == AGAIN and r.evaluation is not None and r.harness in first
         ]
-        judged = tuple(_proposed(r, first) for r in proposals if r.outcome != Outcome.LOST.value)
-        start = vector(seed.evaluation.grades)
-        cells.append(Cell(seed.family, seed.cluster, seed.role, seed.block, start, judged, tuple(again)))
+        judged = tuple(
+            _proposed(r, first, seed.scoring) for r in proposals if r.outcome != Outcome.LOST.value
+        )
+        cells.append(
+            Cell(
+                seed.family,
+                seed.cluster,
+                seed.role,
+                seed.block,
+                vector(seed.evaluation.grades),
+                judged,
+                tuple(again),
+                seed.harness,
+                len(proposals) - len(judged),
+            )
+        )
     return tuple(cells)
 
 
-def _proposed(row: Row, first: Mapping[str, Row]) -> Proposed:
+def _proposed(row: Row, first: Mapping[str, Row], parent: Sample | None) -> Proposed:
     measured = first.get(row.duplicate_of) if row.outcome == Outcome.DUPLICATE.value else row
     if measured is None or measured.evaluation is None:
         return Proposed(row.outcome, None, None)
-    e, s = measured.evaluation, measured.scoring
+    e = measured.evaluation
     return Proposed(
         row.outcome,
-        s.mean if s is not None else None,
+        gain_on_scoring(measured.scoring, parent),
         vector(e.grades),
         e.attempts,
         e.calls,
         e.tokens,
         e.zero_call_share,
+        measured.harness,
+        row.behavioural_noop,
     )
+
+
+def gain_on_scoring(own: Sample | None, parent: Sample | None) -> float | None:
+    """Paired gain over the parent on the scoring block, what selection goes by; None where no question is shared."""
+    if own is None or parent is None or (own.questions, len(own.raw)) != (parent.questions, len(parent.raw)):
+        return None
+    found = score(minus(vector(own.grades), vector(parent.grades)))
+    return None if math.isnan(found) else found
 
 
 # --- columns ------------------------------------------------------------------------------------------------
@@ -170,11 +220,20 @@ def oracle(cell: Cell) -> Vector:
     return max(_valid(cell), key=lambda g: _order(score(g)), default=cell.seed)
 
 
+def choice(cell: Cell) -> Proposed | None:
+    """The proposal that selection ranks first, better than the seed or not; None where none was scored."""
+    scored = [
+        (rank(p.scoring, place), p)
+        for place, p in enumerate(cell.proposals)
+        if p.outcome == Outcome.SCORED.value and p.scoring is not None
+    ]
+    return max(scored, key=lambda pair: pair[0])[1] if scored else None
+
+
 def chosen(cell: Cell) -> Vector:
     """The candidate that is best on the scoring block; the seed where no proposal gave one."""
-    scored = [(p.scoring, p.grades) for p in cell.proposals if p.grades is not None and p.scoring is not None]
-    best = max(scored, key=lambda pair: pair[0], default=None)
-    return cell.seed if best is None else best[1]
+    best = choice(cell)
+    return cell.seed if best is None or best.grades is None else best.grades
 
 
 def cross_fitted(cell: Cell) -> Vector:
@@ -195,9 +254,18 @@ def gain(column: Callable[[Cell], Vector]) -> Callable[[Cell], Vector]:
     return differences
 
 
-def again(cell: Cell) -> Vector:
-    """A/A: the same harness measured twice; the mean of its two differences for seed and winner."""
-    return mean_of([minus(second, one) for one, second in cell.again]) or nothing(cell)
+def seed_again(cell: Cell) -> Vector:
+    """A/A: the seed's second measurement minus its first."""
+    return _again(cell, [r for r in cell.again if r.harness == cell.harness])
+
+
+def winner_again(cell: Cell) -> Vector:
+    """A/A: the winner's second measurement minus its first; no value where no proposal was scored."""
+    return _again(cell, [r for r in cell.again if r.harness != cell.harness])
+
+
+def _again(cell: Cell, repeats: Sequence[Repeat]) -> Vector:
+    return mean_of([minus(r.second, r.first) for r in repeats]) or nothing(cell)
 
 
 def minus(a: Vector, b: Vector) -> Vector:
@@ -252,9 +320,9 @@ def estimate(given: Sequence[Part], *, draws: int = DRAWS, seed: int = 0) -> Est
         families.setdefault(part.family, []).append(part)
     point: list[float] = []
     drawn: list[Any] = []
-    for members in families.values():
+    for place, members in enumerate(families.values()):
         point.append(math.fsum(score(p.values) for p in members) / len(members))
-        drawn.append(_resampled(members, draws, rng))
+        drawn.append(_resampled(members, draws, (seed, place)))
     stack: Any = np.stack(drawn)
     groups: dict[str, list[int]] = {}
     for place, members in enumerate(families.values()):
@@ -264,30 +332,39 @@ def estimate(given: Sequence[Part], *, draws: int = DRAWS, seed: int = 0) -> Est
         sums: Any = np.stack([stack[places].sum(axis=0) for places in groups.values()])
         sizes: Any = np.array([len(places) for places in groups.values()])
         picks: Any = rng.integers(0, len(groups), size=(draws, len(groups)))
-        rows: Any = np.arange(draws)[:, None]
+        # Each place in a draw takes an inner draw of its own: a cluster that comes twice is drawn anew inside.
+        rows: Any = (np.arange(draws)[:, None] + np.arange(len(groups)) * STRIDE) % draws
         across = _interval(sums[picks, rows].sum(axis=1) / sizes[picks].sum(axis=1))
     mean = math.fsum(point) / len(point)
-    return Estimate(mean, _interval(stack.mean(axis=0)), across, len(families), len(present))
+    return Estimate(mean, _interval(stack.mean(axis=0)), across, len(families), len(present), len(groups))
 
 
-def _resampled(members: Sequence[Part], draws: int, rng: Any) -> Any:
-    """A family's mean in every draw of contexts and questions."""
+def _resampled(members: Sequence[Part], draws: int, key: tuple[int, int]) -> Any:
+    """A family's mean in every draw of contexts and questions; the same key gives the same draws."""
     import numpy as np
 
-    size = max(len(p.values) for p in members)
-    shared: Any = rng.integers(0, size, size=(draws, size))
     means: list[Any] = []
     for part in members:
+        times: Any = _drawn(len(part.values), draws, key)
         values: Any = np.array(part.values)
-        at = shared if len(values) == size else rng.integers(0, len(values), size=(draws, len(values)))
-        taken: Any = values[at]
-        counted: Any = (~np.isnan(taken)).sum(axis=1)
+        counted: Any = times @ ~np.isnan(values)
+        total: Any = times @ np.nan_to_num(values)
         # A draw of lost questions only, out of many, says nothing of the score: it takes the mean.
-        total: Any = np.nansum(taken, axis=1)
         means.append(np.where(counted > 0, total / np.maximum(counted, 1), score(part.values)))
     table: Any = np.stack(means)
+    rng: Any = np.random.default_rng(key)
     picks: Any = rng.integers(0, len(members), size=(draws, len(members)))
     return table[picks, np.arange(draws)[:, None]].mean(axis=1)
+
+
+@lru_cache(maxsize=32)
+def _drawn(size: int, draws: int, key: tuple[int, int]) -> Any:
+    """How often each of `size` questions is in each draw: (draws, size). Kept, since every column asks for the same."""
+    import numpy as np
+
+    rng: Any = np.random.default_rng((*key, size))
+    places: Any = rng.integers(0, size, size=(draws, size)) + np.arange(draws)[:, None] * size
+    return np.bincount(places.ravel(), minlength=draws * size).reshape(draws, size).astype(float)
 
 
 def _interval(means: Any) -> Interval:
@@ -296,8 +373,3 @@ def _interval(means: Any) -> Interval:
     cut = (1.0 - LEVEL) / 2.0
     low, high = np.quantile(means, [cut, 1.0 - cut])
     return Interval(float(means.std(ddof=1)), float(low), float(high))
-
-
-def floor_of(estimated: Estimate) -> float:
-    """The A/A noise floor: how far from 0 the 95 % interval of an A/A difference reaches."""
-    return max(abs(estimated.fixed.low), abs(estimated.fixed.high))

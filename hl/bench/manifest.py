@@ -22,9 +22,11 @@ from hl.errors import RepositoryError
 from hl.new import load_seed
 from hl.rules import evaluator_identity
 from hl.sandbox.host import TIER_UNSAFE
+from hl.tasks.base import selected_grade
 
 FILE = "manifest.json"
-SCHEMA = 1
+SCHEMA = 2
+"""2: rows hold both grades."""
 STORY = ("command", "started")
 """Keys that tell how a run began; another call of the same run may differ in them."""
 DERIVED = ("questions", "cells", "evaluators")
@@ -58,14 +60,14 @@ def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, 
         **found,
         "attempt": encode_all(config.attempt),
         "report": encode_all(config.report),
-        "grade": config.task.grade,
+        "grade": selected_grade(plan.tasks[0].name, config.task.grade),
         "questions": {task: dict(manifest.hashes) for task, (manifest, _) in made.items()},
         "cells": {cell.name: digests(cell_sets(made[cell.task.name][1], plan, cell)) for cell in cells(plan)},
         # As scores name it: what those of one run share.
         "evaluators": {
             task: {
                 m.label: evaluator_identity(
-                    load_config(None, [*plan.overrides, *m.overrides]),
+                    load_config(None, [*plan.overrides, *m.overrides, f"task.name={task}"]),
                     found["solvers"][m.label]["identity"]["digest"],
                     manifest,
                     unsafe=tier == TIER_UNSAFE,
@@ -147,9 +149,19 @@ def load(run: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as error:
         raise RepositoryError(f"{path} cannot be read: {error}.", hint=hint) from None
     if not isinstance(data, dict) or cast("dict[str, Any]", data).get("schema") != SCHEMA:
-        raise RepositoryError(f"{path} is not a manifest of this hl's schema {SCHEMA}.", hint=hint)
+        raise RepositoryError(
+            f"{path} holds a run of another hl: its schema is not {SCHEMA}.",
+            hint="run it again: another --out",
+        )
     manifest = cast("dict[str, Any]", data)
-    wanted = {"benchmark": str, "tasks": list, "settings": dict, "solvers": dict, "proposers": dict}
+    wanted = {
+        "benchmark": str,
+        "grade": str,
+        "tasks": list,
+        "settings": dict,
+        "solvers": dict,
+        "proposers": dict,
+    }
     for key, kind in wanted.items():
         if not isinstance(manifest.get(key), kind):
             raise RepositoryError(f"{path} has no {key}.", hint=hint)

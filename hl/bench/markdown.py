@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from hl.bench.tables import Table
+    from hl.bench.table import Table
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|&~$#])")
 
@@ -22,7 +22,7 @@ def render_page(tables: "Sequence[Table]", heading: str) -> str:
         lines += [f"## {escape(table.title)}", ""]
         lines += ["| " + " | ".join(escape(c) for c in table.head) + " |"]
         lines += ["|" + "|".join("---" if i == 0 else "---:" for i in range(len(table.head))) + "|"]
-        lines += ["| " + " | ".join(escape(c) for c in row) + " |" for row in table.rows]
+        lines += ["| " + " | ".join(escape(c) for c in row) + " |" for row in table.texts]
         lines += ["", *(f"- {escape(note)}" for note in table.notes), ""]
     return "\n".join(lines).rstrip() + "\n"
 

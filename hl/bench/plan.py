@@ -27,6 +27,11 @@ class BenchTask:
     """On the track; empty off it."""
 
     @property
+    def plain(self) -> str:
+        """The name without parameters, which a family has in common with its format-varied questions."""
+        return self.name.partition("?")[0]
+
+    @property
     def slug(self) -> str:
         """A folder's name; parameters that are long, such as paths, become a digest."""
         kept = self.name.removeprefix("reasoning-gym:")
@@ -61,7 +66,7 @@ class Settings:
     baselines: tuple[str, ...] = ()
     """Hand-made seed harnesses that are measured too."""
     again: bool = True
-    """Whether seed and winner of a single step are measured twice (A/A)."""
+    """Whether seed and winner of a single step, or last head of a chain, are measured twice (A/A)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +130,7 @@ def attempts(plan: Plan) -> int:
         k = s.independent if protocol == INDEPENDENT else s.proposals
         rounds = s.rounds if protocol == CHAIN else 1
         each = rounds * (s.feedback + s.scoring * (1 + k)) + s.evaluation * (1 + rounds * k)
-        each += 2 * s.evaluation if s.again and protocol == SINGLE else 0
+        each += 2 * s.evaluation if s.again and protocol != INDEPENDENT else 0
         each += s.feedback if s.report == "shuffled" else 0
         total += _arms(plan) * count * each
     return total
@@ -180,9 +185,9 @@ def check(plan: Plan) -> None:
             f"{_repeated(families)} is given twice with other parameters, and a run takes a family once.",
             hint="a run of its own for each: --out DIR",
         )
-    if plan.settings.report == "shuffled" and len(plan.tasks) < 2:
+    if plan.settings.report == "shuffled" and len({t.plain for t in plan.tasks}) < 2:
         raise UsageError(
-            "--report shuffled gives a task the report of another, and there is only one.",
+            "--report shuffled gives a task the report of another family, and there is only one.",
             hint="--report none, or a second family",
         )
 

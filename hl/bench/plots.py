@@ -1,19 +1,28 @@
 """Rows -> pictures in the paper's layout: bars with the oracle best as circles, and curves by round. PNG and SVG.
 
-matplotlib is imported here only, and draws to files; no window is opened.
+One picture for each group of families that gets a mean in the tables. matplotlib is imported here only, and draws to
+files; no window is opened. Names from a run are drawn as they are: no formula, no other script, no part of a file name.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
-from hl.bench import curves, estimates
-from hl.bench.estimates import estimate, parts, read_cells
+from hl.bench import estimates
+from hl.bench.arms import Arm, shared_cells
+from hl.bench.curves import Curve, curve, read_chains
+from hl.bench.estimates import Cell, Estimate, estimate, parts, read_cells
 from hl.bench.paper import CURVES
-from hl.bench.rows import Row
+from hl.bench.rows import INDEPENDENT, Row
+from hl.bench.tables import scopes
+from hl.bench.text import arm_text
 
 FORMATS = ("png", "svg")
+NAME_CHARS = 40
+"""Of a name, in a legend."""
 
 
 def draw(
@@ -28,7 +37,7 @@ def draw(
         paper: Whether the paper's curves are drawn too.
 
     Returns:
-        Their file names.
+        Their file names: `bars-<group>.png`, `curves-<group>.svg`.
     """
     import matplotlib
 
@@ -36,20 +45,59 @@ def draw(
     written: list[str] = []
     # A `$` in a name is a `$`, not a formula.
     with matplotlib.rc_context({"text.parse_math": False}):
-        if any(read_cells(rows, *arm) for arm in arms):
-            written += _save(run, "bars", _bars(rows, arms, manifest["settings"]["proposals"]))
-        if any(curves.curve(rows, *arm) for arm in arms):
-            written += _save(run, "curves", _curves(rows, arms, manifest["benchmark"] if paper else ""))
+        for title, kept in scopes(rows):
+            group = _slug(title)
+            cells = shared_cells({arm: found for arm in arms if (found := read_cells(kept, *arm))})
+            if any(cells.values()):
+                figure = _bars(cells, arms, manifest["settings"]["proposals"], title)
+                written += _save(run, f"bars-{group}", figure)
+            chains = shared_cells({arm: found for arm in arms if (found := read_chains(kept, arm))})
+            curves = {arm: found for arm, own in chains.items() if (found := curve(own))}
+            if curves:
+                alone = {arm: found for arm in curves if (found := read_cells(kept, *arm, INDEPENDENT))}
+                figure = _curves(curves, alone, arms, title, manifest["benchmark"] if paper else "")
+                written += _save(run, f"curves-{group}", figure)
     return tuple(written)
 
 
-def _figure(width: float) -> tuple[Any, Any]:
+def folders(names: Sequence[str]) -> list[str]:
+    """A folder's name for each run's pictures, of plain characters; runs of one name are numbered."""
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.") or "run"
+        numbered = (plain if n == 1 else f"{plain}-{n}" for n in count(1))
+        found.append(next(folder for folder in numbered if folder not in found))
+    return found
+
+
+def _slug(title: str) -> str:
+    """A group's part of the file name: `near: untrained families, varied` -> `near-varied`."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r":[^,]*", "", title.lower())).strip("-")
+
+
+def _plain(text: str) -> str:
+    """What the font has, and no more of it than a legend bears."""
+    return "".join(c if " " <= c <= "~" else "?" for c in text)[:NAME_CHARS]
+
+
+def _figure(width: float, title: str) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
-    return figure, figure.add_subplot()
+    axes = figure.add_subplot()
+    axes.set_title(title, fontsize="medium")
+    axes.set_ylabel("evaluation score ± standard error")
+    axes.grid(axis="y", linewidth=0.4, alpha=0.5)
+    axes.set_axisbelow(True)
+    return figure, axes
+
+
+def _legend(figure: Any, handles: Sequence[Any]) -> None:
+    legend = figure.legend(handles=handles, loc="outside lower center", ncols=3, fontsize="small")
+    for text in legend.get_texts():
+        text.set_parse_math(False)
 
 
 def _save(run: Path, name: str, figure: Any) -> list[str]:
@@ -65,62 +113,99 @@ def _save(run: Path, name: str, figure: Any) -> list[str]:
     return names
 
 
-def _bars(rows: Sequence[Row], arms: Sequence[tuple[str, str]], k: int) -> Any:
+def _values(found: Sequence[Estimate | None]) -> tuple[list[float], list[float]]:
+    """Means and standard errors, not a number where there is none."""
+    means = [math.nan if e is None else e.mean for e in found]
+    return means, [math.nan if e is None else e.fixed.se for e in found]
+
+
+def _bars(by_arm: Mapping[Arm, Sequence[Cell]], arms: Sequence[Arm], k: int, title: str) -> Any:
     """Families along the axis, their mean last; one bar an arm, the seed's as a line, the oracle's as a circle."""
-    by_arm = {arm: found for arm in arms if (found := read_cells(rows, *arm))}
     families = list(dict.fromkeys(c.family for found in by_arm.values() for c in found))
     places = [*range(len(families)), len(families) + 0.5]
     width = 0.8 / len(by_arm)
-    figure, axes = _figure(max(6.0, 0.5 * (len(families) + 3) * max(1.0, len(by_arm) / 2)))
+    figure, axes = _figure(max(6.0, 0.5 * (len(families) + 3) * max(1.0, len(by_arm) / 2)), title)
+    handles: list[Any] = []
     for n, (arm, found) in enumerate(by_arm.items()):
         groups = [[c for c in found if c.family == f] for f in families] + [list(found)]
         at = [p + (n - (len(by_arm) - 1) / 2) * width for p in places]
-        values = [estimate(parts(g, estimates.failures_zero)) for g in groups]
-        heights = [math.nan if v is None else v.mean for v in values]
-        errors = [0.0 if v is None else v.fixed.se for v in values]
-        label = arm[1] if len({s for s, _ in by_arm}) == 1 else f"{arm[1]} on {arm[0]}"
-        axes.bar(at, heights, width * 0.9, yerr=errors, capsize=2, label=f"{label}, mean of {k}")
-        best = [estimate(parts(g, estimates.oracle)) for g in groups]
-        tops = [math.nan if v is None else v.mean for v in best]
-        circle = {"facecolors": "none", "edgecolors": "black", "zorder": 3}
-        axes.scatter(at, tops, s=28, label=f"oracle best of {k}" if n == 0 else None, **circle)
-        seeds = [estimate(parts(g, estimates.seed)) for g in groups]
-        starts = [math.nan if v is None else v.mean for v in seeds]
+
+        def of(column: Callable[[Cell], estimates.Vector], groups: Any = groups) -> Any:
+            return _values([estimate(parts(g, column)) for g in groups])
+
+        heights, errors = of(estimates.failures_zero)
+        label = f"{_plain(arm_text(arm, arms))}, mean of {k}"
+        bars = axes.bar(
+            at, heights, width * 0.9, yerr=errors, ecolor="0.35", capsize=2, alpha=0.85, label=label
+        )
+        tops, errors = of(estimates.oracle)
+        circle: dict[str, Any] = {"fmt": "o", "mfc": "none", "color": "black", "ms": 5, "elinewidth": 0.8}
+        circles = axes.errorbar(at, tops, errors, label=f"oracle best of {k}", **circle)
+        starts, _ = of(estimates.seed)
         ends = ([a - width / 2 for a in at], [a + width / 2 for a in at])
-        axes.hlines(starts, *ends, colors="black", linestyles="dotted", label="seed" if n == 0 else None)
-    axes.set_xticks(places, [*families, "mean"], rotation=45, ha="right")
+        line = axes.hlines(starts, *ends, colors="black", linestyles="dotted", label="seed")
+        handles += [bars] if n else [line, circles, bars]
+    axes.set_xticks(places, [*map(_plain, families), "mean"], rotation=45, ha="right", parse_math=False)
     axes.set_ylim(0.0, 1.05)
-    axes.set_ylabel("evaluation score")
-    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
+    _legend(figure, handles)
     return figure
 
 
-def _curves(rows: Sequence[Row], arms: Sequence[tuple[str, str]], benchmark: str) -> Any:
-    """Head in full, best so far by scoring dashed, oracle dotted; the paper's in grey."""
-    figure, axes = _figure(6.5)
-    for n, arm in enumerate(arms):
-        found = curves.curve(rows, *arm)
-        if found is None:
-            continue
-        rounds, colour = range(len(found.points)), f"C{n}"
-        name = arm[1] if len({s for s, _ in arms}) == 1 else f"{arm[1]} on {arm[0]}"
-        axes.plot(rounds, [p.head for p in found.points], "-o", color=colour, label=f"{name}, head")
-        axes.plot(rounds, [p.chosen for p in found.points], "--", color=colour, label=f"{name}, best so far")
-        axes.plot(rounds, [p.oracle for p in found.points], ":", color=colour, label=f"{name}, oracle")
-        alone = curves.independent(rows, *arm)
-        if alone is not None:
-            label = f"{name}, oracle of {alone[1]} independent"
-            axes.axhline(alone[0], color=colour, linewidth=0.8, linestyle="dashdot", label=label)
-    for n, drawn in enumerate(c for c in CURVES if c.benchmark == benchmark):
-        style = {"color": str(0.35 + 0.3 * (n % 2)), "marker": "x"}
-        axes.plot(
-            range(len(drawn.values)),
-            drawn.values,
-            label=f"paper: {drawn.proposer} ({drawn.measure})",
-            **style,
+def _curves(
+    curves: Mapping[Arm, Curve],
+    alone: Mapping[Arm, Sequence[Cell]],
+    arms: Sequence[Arm],
+    title: str,
+    benchmark: str,
+) -> Any:
+    """A colour an arm: head in full, best so far dashed, oracle dotted, independent proposals after the rounds.
+
+    The paper's curves are grey.
+    """
+    from matplotlib.lines import Line2D
+
+    figure, axes = _figure(7.5, title)
+    paper = [c for c in CURVES if c.benchmark == benchmark]
+    last = max(*(len(c.points) - 1 for c in curves.values()), *(len(c.values) - 1 for c in paper), 0)
+    styles: dict[str, dict[str, Any]] = {
+        "head": {"fmt": "-o", "ms": 4},
+        "best so far, by scoring": {"fmt": "--s", "ms": 8, "mfc": "none"},
+        "best so far, oracle": {"fmt": ":"},
+    }
+    size = max((len(c.proposals) for cells in alone.values() for c in cells), default=0)
+    apart: dict[str, dict[str, Any]] = {
+        f"{size} independent, by scoring": {"fmt": "D", "ms": 5},
+        f"{size} independent, oracle": {"fmt": "o", "ms": 7, "mfc": "none"},
+    }
+    for n, (arm, found) in enumerate(curves.items()):
+        # Side by side, so that no error bar hides another.
+        aside = 0.12 * (n - (len(curves) - 1) / 2)
+        common: dict[str, Any] = {"color": f"C{n}", "capsize": 2, "elinewidth": 0.8}
+        columns = [
+            [p.head for p in found.points],
+            [p.chosen for p in found.points],
+            [p.oracle for p in found.points],
+        ]
+        for values, style in zip(columns, styles.values(), strict=True):
+            means, errors = _values(values)
+            axes.errorbar([r + aside for r in range(len(means))], means, errors, **style, **common)
+        for column, style in zip((estimates.chosen, estimates.oracle), apart.values(), strict=True):
+            if arm in alone:
+                means, errors = _values([estimate(parts(alone[arm], column))])
+                axes.errorbar([last + 1.2 + 2 * aside], means, errors, **style, **common)
+    handles = [
+        Line2D([], [], color=f"C{n}", lw=4, label=_plain(arm_text(a, arms))) for n, a in enumerate(curves)
+    ]
+    shown = styles | (apart if alone else {})
+    handles += [axes.errorbar([], [], label=name, color="black", **style) for name, style in shown.items()]
+    for n, c in enumerate(paper):
+        style = {"color": str(0.35 + 0.3 * (n % 2)), "marker": "x", "linewidth": 1.0}
+        handles += axes.plot(
+            range(len(c.values)), c.values, label=f"paper: {c.proposer}, {c.measure}", **style
         )
+    ticks = {float(r): str(r) for r in range(last + 1)} | ({last + 1.2: "independent"} if alone else {})
+    axes.set_xticks([*ticks], [*ticks.values()])
     axes.set_xlabel("round")
-    axes.set_ylabel("evaluation score")
-    axes.set_ylim(0.0, 1.05)
-    figure.legend(loc="outside upper center", ncols=3, fontsize="small")
+    axes.set_ylim(0.0, min(1.05, 1.1 * axes.get_ylim()[1]))
+    _legend(figure, handles)
     return figure

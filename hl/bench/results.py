@@ -6,10 +6,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from hl.bench import manifest as manifests
+from hl.bench.compare import models_of
 from hl.bench.markdown import render_page
 from hl.bench.plots import draw
-from hl.bench.rows import Row, load_rows
-from hl.bench.tables import Table, all_tables, models_of
+from hl.bench.rows import Row, in_grade, load_rows
+from hl.bench.table import Table
+from hl.bench.tables import all_tables
 from hl.config.trust import write_file
 
 TABLE = "table.md"
@@ -21,23 +23,52 @@ class Results:
 
     name: str
     manifest: Mapping[str, Any]
+    """Its `grade` is the one that is shown."""
     rows: tuple[Row, ...]
+    """In that grade."""
+    grades: tuple[str, ...]
+    """Of the tables: that one, and for QA the other too unless one was asked for."""
 
     @property
     def tables(self) -> list[Table]:
         """What its rows give so far."""
-        return all_tables(self.manifest, self.rows)
+        return [t for grade in self.grades for t in all_tables({**self.manifest, "grade": grade}, self.rows)]
+
+    @property
+    def unfinished(self) -> str:
+        """`unfinished: 3 of 8 cells`; empty for a whole run."""
+        done, planned = len({r.cell for r in self.rows}), _planned(self.manifest)
+        return f"unfinished: {done} of {planned} cells" if done < planned else ""
 
 
-def read_results(run: Path) -> Results:
+def _planned(manifest: Mapping[str, Any]) -> int:
+    s = manifest["settings"]
+    blocks = s["chains"] + bool(s["independent"]) if s["rounds"] else s["contexts"]
+    return len(manifest["tasks"]) * len(manifest["solvers"]) * len(manifest["proposers"]) * blocks
+
+
+def read_results(run: Path, grade: str = "") -> Results:
     """A run from its directory, which may come from elsewhere: its texts are made printable.
+
+    Args:
+        run: Where.
+        grade: `raw` or `strict`; empty for the one that made its scores.
 
     Raises:
         RepositoryError: It is none.
     """
+    manifest = _printable(manifests.load(run))
+    own = str(manifest["grade"])
+    both = (own, "strict" if own == "raw" else "raw") if manifest["benchmark"] == "qa" else (own,)
+    shown = grade or own
     names = [f.name for f in fields(Row) if f.type is str]
-    rows = tuple(replace(r, **{n: _printable(getattr(r, n)) for n in names}) for r in load_rows(run))
-    return Results(_printable(run.resolve().name or "run"), _printable(manifests.load(run)), rows)
+    rows = [replace(r, **{n: _printable(getattr(r, n)) for n in names}) for r in load_rows(run)]
+    return Results(
+        _printable(run.resolve().name or "run"),
+        {**manifest, "grade": shown},
+        in_grade(rows, shown),
+        (grade,) if grade else both,
+    )
 
 
 def _printable(value: Any) -> Any:
@@ -51,16 +82,11 @@ def _printable(value: Any) -> Any:
 
 
 def write_results(run: Path) -> Results:
-    """Write tables and pictures beside the rows."""
+    """Write tables and pictures beside the rows; an unfinished run says so in its heading."""
     results = read_results(run)
     heading = f"hl bench {results.manifest['benchmark']}: {models_of(results.manifest)}"
+    if results.unfinished:
+        heading += f" ({results.unfinished})"
     write_file(run / TABLE, render_page(results.tables, heading))
     draw(run, results.manifest, results.rows)
     return results
-
-
-def missing(results: Results) -> str:
-    """What a run still lacks, in one phrase; empty if every task has rows."""
-    tasks = [t["name"] for t in results.manifest["tasks"]]
-    done = {r.task for r in results.rows}
-    return f"{len(done)} of {len(tasks)} tasks have rows" if len(done) < len(tasks) else ""

@@ -1,11 +1,11 @@
-"""The rows of a bench run: one a measured harness or proposal, with the grades that every table is made from.
+"""The rows of a bench run: one a measured harness or proposal, with the two grades that every table is made from.
 
 A cell's rows are written together once the cell is finished, so a cell that has rows is never opened again.
 """
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hl.codec import decode, encode
@@ -15,7 +15,8 @@ from hl.types import Measurement
 
 FILE = "rows.jsonl"
 
-SEED, PROPOSAL, AGAIN, BASELINE, HEAD = "seed", "proposal", "again", "baseline", "head"
+SEED, PROPOSAL, AGAIN, BASELINE = "seed", "proposal", "again", "baseline"
+ROUND, HEAD = "round", "head"
 """Kinds of rows."""
 SINGLE, CHAIN, INDEPENDENT = "single", "chain", "independent"
 """Protocols."""
@@ -25,8 +26,10 @@ SINGLE, CHAIN, INDEPENDENT = "single", "chain", "independent"
 class Sample:
     """One harness on one block of questions."""
 
-    grades: tuple[float | None, ...]
-    """In set order; None where every attempt was lost through our fault."""
+    raw: tuple[float | None, ...]
+    """Mean grade over trials a question, in set order; None where every attempt was lost through our fault."""
+    strict: tuple[float | None, ...]
+    """Likewise."""
     questions: str
     """Digest of the block."""
     attempts: int
@@ -34,12 +37,32 @@ class Sample:
     tokens: int
     zero_call_share: float = 0.0
     """Share of attempts that never asked the model."""
+    grade: str = "raw"
+    """Which of the two `grades` are: the one that made the score when it was measured, until `in_grade`."""
+
+    @property
+    def grades(self) -> tuple[float | None, ...]:
+        """The raw or the strict ones."""
+        return self.strict if self.grade == "strict" else self.raw
 
     @property
     def mean(self) -> float | None:
         """Over the graded questions; None where there is none."""
         graded = [g for g in self.grades if g is not None]
         return sum(graded) / len(graded) if graded else None
+
+
+@dataclass(frozen=True, slots=True)
+class Took:
+    """What a round took, before anything was measured on the evaluation set."""
+
+    calls: int
+    """Of the solver, replies from the cache counted: feedback runs, scoring of parent and candidates, confirmation."""
+    tokens: int
+    """Of those calls, prompt and completion."""
+    paid_calls: int
+    """Of solver and proposer, as the ledger has them: replies from the cache not counted."""
+    paid_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +74,8 @@ class Row:
     protocol: str
     """`single`, `chain` or `independent`."""
     kind: str
-    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), or `head` (after a round of a chain)."""
+    """`seed`, `proposal`, `again` (A/A), `baseline` (a hand-made harness), `round` (what it revised, and what it took),
+    or `head` (after a round of a chain)."""
     task: str
     family: str
     cluster: str
@@ -64,7 +88,7 @@ class Row:
     block: int
     """Number of the context or of the chain, from 1."""
     name: str = ""
-    """Which harness: `seed` or `winner` of an A/A row, the seed harness's name of a baseline."""
+    """Which harness: `seed`, `winner` or `head` of an A/A row, the seed harness's name of a baseline."""
     round: int = 0
     """In its chain; 0 before the first."""
     index: int = 0
@@ -83,17 +107,40 @@ class Row:
     evaluation: Sample | None = None
     proposer_tokens: int = 0
     """What the reply cost the proposer, prompt and completion."""
+    took: Took | None = None
+    """Of a `round`."""
 
 
 def sample(measurement: Measurement) -> Sample:
-    """The part of a measurement that tables need."""
+    """The part of a measurement that tables need.
+
+    Raises:
+        RepositoryError: It holds one grade only.
+    """
+    m = measurement
+    if len(m.other_grades) != len(m.grades):
+        raise RepositoryError(
+            "A score in a cell of this run holds one grade only: an older hl wrote it.",
+            hint="run it again with another --out",
+        )
+    raw, strict = (m.grades, m.other_grades) if m.mode == "raw" else (m.other_grades, m.grades)
     return Sample(
-        grades=measurement.grades,
-        questions=measurement.questions,
-        attempts=sum(measurement.counts.values()),
-        calls=measurement.calls,
-        tokens=measurement.tokens,
-        zero_call_share=measurement.zero_call_share,
+        raw=raw,
+        strict=strict,
+        questions=m.questions,
+        attempts=sum(m.counts.values()),
+        calls=m.calls,
+        tokens=m.tokens,
+        zero_call_share=m.zero_call_share,
+        grade=m.mode,
+    )
+
+
+def in_grade(rows: Sequence[Row], grade: str) -> tuple[Row, ...]:
+    """The rows with their evaluation shown in a grade; scoring keeps the one that selection went by."""
+    return tuple(
+        replace(r, evaluation=replace(r.evaluation, grade=grade)) if r.evaluation is not None else r
+        for r in rows
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hl.bench.chain import one_chain
-from hl.bench.control import WithReport
+from hl.bench.control import WithReport, donor_of
 from hl.bench.plan import CellPlan, Plan, cells
 from hl.bench.repositories import first_commit, open_cell
 from hl.bench.rows import CHAIN, Row, load_rows, write_rows
@@ -101,9 +101,8 @@ async def _rooms(
 async def _donor(
     plan: Plan, cell: CellPlan, out: Path, cache: Cache, meter: Meter, switches: Switches
 ) -> Report:
-    """The report on the same seed of the next task in the list."""
-    at = plan.tasks.index(cell.task)
-    other = plan.tasks[(at + 1) % len(plan.tasks)]
+    """The report on the same seed of another task."""
+    other = donor_of(cell.task, plan.tasks)
     name = next(
         c.name
         for c in cells(plan)

@@ -11,7 +11,7 @@ from hl.commands.context import invocation
 
 if TYPE_CHECKING:
     from hl.bench.plan import BenchTask, Plan
-    from hl.bench.tables import Table
+    from hl.bench.table import Table
 
 SolverOption = Annotated[
     list[str],
@@ -201,12 +201,13 @@ def carry_out(
     import shlex
     import sys
 
+    from hl.bench.compare import compare, paper_tables
     from hl.bench.folder import open_folder
     from hl.bench.repositories import shortages
-    from hl.bench.results import read_results, write_results
+    from hl.bench.results import TABLE, read_results, write_results
     from hl.bench.run import run, spent
-    from hl.bench.tables import compare, paper_tables, render_cell
-    from hl.errors import StoppedEarly, UsageError
+    from hl.bench.tables import render_cell
+    from hl.errors import EngineError, StoppedEarly, UsageError
     from hl.sandbox.host import find_tier
     from hl.solver import RunLimits
     from hl.ui import say, warn, write_json
@@ -219,7 +220,7 @@ def carry_out(
     out = controls.out or Path("bench-runs") / (name if benchmark == "reasoning-gym" else f"qa-{name}")
     if controls.paper:
         beside = [read_results(out)] if (out / "manifest.json").exists() or controls.out else []
-        ours = [compare([(r.name, r.manifest, r.rows) for r in beside])] if beside else []
+        ours = compare([(r.name, r.manifest, r.rows) for r in beside]) if beside else []
         write_tables([*paper_tables(), *ours], json=controls.json)
         return
     limits = {
@@ -257,7 +258,10 @@ def carry_out(
             except KeyboardInterrupt:
                 say("stopped; what was measured is kept, and the same command goes on")
                 raise
-            except StoppedEarly as stop:
+            except (EngineError, StoppedEarly) as stop:
+                say(f"{out / TABLE}: {write_results(out).unfinished}")
+                if isinstance(stop, EngineError):
+                    raise
                 raise StoppedEarly(
                     stop.message, hint="the same command with a higher limit goes on"
                 ) from None
@@ -305,15 +309,14 @@ def write_tables(tables: "Sequence[Table]", *, json: bool) -> None:
 
     if json:
         for table in tables:
-            record = {"title": table.title, "head": table.head, "rows": table.rows, "notes": table.notes}
-            write_json("table", record)
+            write_json("table", table.record)
         return
     with open_output() as out:
         for number, table in enumerate(tables):
             if number:
                 out.line()
             out.line(out.paint(clean(table.title), "bold"))
-            lines = columns([tuple(map(clean, row)) for row in (table.head, *table.rows)])
+            lines = columns([tuple(map(clean, row)) for row in (table.head, *table.texts)])
             for line in lines:
                 out.line(f"  {line}")
             for note in table.notes:

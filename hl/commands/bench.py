@@ -306,36 +306,43 @@ def show(
         Path | None,
         typer.Option("--plots", metavar="FOLDER", help="Draw the runs' pictures into FOLDER/RUN again."),
     ] = None,
+    grade: Annotated[
+        str,
+        typer.Option("--grade", metavar="GRADE", help="raw (QA: F1) or strict (QA: EM); else the run's own."),
+    ] = "",
     json: JsonOption = False,
 ) -> None:
     """Print the tables of bench runs, side by side.
 
     \b
     Examples:
-      hl bench show bench-runs/tiny
+      hl bench show bench-runs/tiny --grade strict
       hl bench show bench-runs/base bench-runs/sft --paper
       hl bench show bench-runs/qa --paper --plots pictures
     """
-    from hl.bench.results import missing, read_results
-    from hl.bench.tables import compare, paper_tables
+    from hl.bench.compare import compare, paper_tables
+    from hl.bench.plan import choose
+    from hl.bench.results import read_results
     from hl.errors import RepositoryError
     from hl.ui.output import say
 
-    results = [read_results(run) for run in runs]
     unfit = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
+    if grade:
+        choose(grade, ("raw", "strict"), "a --grade", "hl bench show --help")
+    results = [read_results(run, grade) for run in runs]
     try:
-        tables = [compare([(r.name, r.manifest, r.rows) for r in results])]
+        tables = compare([(r.name, r.manifest, r.rows) for r in results])
         if len(results) == 1:
             tables += results[0].tables
         for r in results:
-            if unfinished := missing(r):
-                say(f"{r.name} is not finished: {unfinished}")
+            if r.unfinished:
+                say(f"{r.name} is {r.unfinished}")
         if plots is not None:
-            from hl.bench.plots import draw
+            from hl.bench.plots import draw, folders
 
-            for r in results:
-                (plots / r.name).mkdir(parents=True, exist_ok=True)
-                draw(plots / r.name, r.manifest, r.rows, paper=paper)
+            for r, folder in zip(results, folders([r.name for r in results]), strict=True):
+                (plots / folder).mkdir(parents=True, exist_ok=True)
+                draw(plots / folder, r.manifest, r.rows, paper=paper)
     except unfit as error:  # well-formed, but no run of ours
         names = ", ".join(str(run) for run in runs)
         raise RepositoryError(f"{names}: its manifest and rows do not fit together: {error!r}.") from None

@@ -18,6 +18,7 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
     from hl.config import load_config
     from hl.config.trust import is_trusted
     from hl.journal import Journal
+    from hl.tasks.base import selected_grade
     from hl.ui.history import entry_json, render_speaking, speaking, verdict_of
     from hl.ui.output import open_output, write_json
     from hl.ui.text import columns, one_line
@@ -77,7 +78,7 @@ def status(context: typer.Context, json: JsonOption = False) -> None:
         return
     rows = [
         ("branch", lineage or "none: HEAD is detached"),
-        ("task", f"{config.task.name}, {config.task.grade} grades"),
+        ("task", f"{config.task.name}, {selected_grade(config.task.name, config.task.grade)} grades"),
     ]
     if head is not None:
         rows.append(("head", f"{head.commit[:9]} {one_line(head.subject, 70)}"))

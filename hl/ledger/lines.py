@@ -36,6 +36,7 @@ def to_json(m: Measurement) -> dict[str, Any]:
     | cnt | attempts by status | sid, sn | solver digest and name |
     | g, ids | grades and question ids in set order | tools | attempts by tool error |
     | h | harness digest | tr, z | trials, zero-call share |
+    | og | the grades that `mode` does not name | | |
     """
     score = m.score
     values: dict[str, Any] = {
@@ -51,6 +52,7 @@ def to_json(m: Measurement) -> dict[str, Any]:
         "mean": round(score.mean, 6),
         "mode": m.mode,
         "n": score.n,
+        "og": _render_grades(m.other_grades),
         "q": m.questions,
         "rec": m.record,
         "role": m.role.value,
@@ -102,8 +104,10 @@ def from_json(value: Any) -> Measurement:
 def _decode(raw: Mapping[str, Any]) -> Measurement:
     grades = _parse_grades(raw["g"])
     ids = _parse_ids(raw["ids"])
-    if len(ids) != len(grades):
-        raise ValueError(f"{len(ids)} question ids, {len(grades)} grades")
+    others = _parse_grades(raw.get("og", ""))
+    for found in (grades, others) if others else (grades,):
+        if len(ids) != len(found):
+            raise ValueError(f"{len(ids)} question ids, {len(found)} grades")
     return Measurement(
         harness=_text(raw["h"]),
         role=Role(raw["role"]),
@@ -126,6 +130,7 @@ def _decode(raw: Mapping[str, Any]) -> Measurement:
         record=_text(raw.get("rec", "")),
         time=_text(raw["t"]),
         ablation=_text(raw.get("abl", "")),
+        other_grades=others,
     )
 
 

@@ -105,6 +105,17 @@ class Task(Protocol):
         ...
 
 
+def selected_grade(name: str, grade: str) -> str:
+    """Which grade makes a task's score: `raw` or `strict`.
+
+    Args:
+        name: The task's name. A QA task scores by exact match, its strict grade, unless it says `metric=f1`.
+        grade: The configuration's `task.grade`.
+    """
+    by_match = name.startswith("qa:") and split_name(name)[2].get("metric", "em") == "em"
+    return "strict" if by_match else grade
+
+
 def split_name(name: str) -> tuple[str, str, dict[str, str]]:
     """`kind:rest?key=value&...` -> (kind, rest, params).
 

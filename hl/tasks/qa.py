@@ -22,7 +22,7 @@ from hl.tasks.sharing import Item, as_sets, deal
 from hl.tasks.text_rules import f1, squad_words
 from hl.types import Gold, Grade, Grader, Question, QuestionSets, Role, TaskSpec
 
-GRADER_VERSION = "1"
+GRADER_VERSION = "2"
 CORPUS_FILE = "corpus.jsonl"
 """A corpus that is kept with the question sets."""
 CORPUS_DIGEST = "corpus.json"
@@ -140,7 +140,7 @@ class QaTask:
 
     def grader(self, run_function: RunFunction) -> Grader:
         """In process: linear in the answer, no code of others."""
-        return QaGrader(self._metric)
+        return QaGrader()
 
     def generate(self, sizes: Mapping[Role, int], progress: Progress | None = None) -> Generated:
         """Deal the data set's questions in order of their ids' hashes; keep the corpus, or its digest.
@@ -239,11 +239,9 @@ def _as_item(family: str, question: str, answers: tuple[str, ...], metadata: Map
 class QaGrader:
     """Exact match and F1 with SQuAD's normalisation; the best of all accepted answers counts.
 
-    The strict grade is exact match; the raw grade is exact match too, or F1 where the task says `metric=f1`.
+    The strict grade is exact match, the raw grade F1; the task's metric says which of them makes the score
+    (`selected_grade`).
     """
-
-    def __init__(self, metric: str) -> None:
-        self._metric = metric
 
     async def grade(self, gold: Gold, answer: str) -> Grade:
         """Grade one answer."""
@@ -251,8 +249,7 @@ class QaGrader:
         if not text or gold.answer is None:
             return ZERO
         accepted = accepted_answers(gold)
-        exact = max(exact_match(text, a) for a in accepted)
-        return Grade(max(answer_f1(text, a) for a in accepted) if self._metric == "f1" else exact, exact)
+        return Grade(max(answer_f1(text, a) for a in accepted), max(exact_match(text, a) for a in accepted))
 
 
 def exact_match(answer: str, gold: str) -> float:

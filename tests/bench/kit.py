@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 
-from hl.bench.rows import AGAIN, HEAD, PROPOSAL, SEED, SINGLE, Row, Sample
+from hl.bench.rows import AGAIN, HEAD, PROPOSAL, ROUND, SEED, SINGLE, Row, Sample, Took
 
 
 def sample(grades: Sequence[float | None], *, calls: int = 1, tokens: int = 10, block: str = "e") -> Sample:
     n = len(grades)
-    return Sample(tuple(grades), block, n, n * calls, n * tokens)
+    strict = tuple(None if g is None else float(g >= 1) for g in grades)
+    return Sample(tuple(grades), strict, block, n, n * calls, n * tokens)
 
 
 def row(kind: str, *, family: str = "gcd", cluster: str = "numbers", block: int = 1, **values: object) -> Row:
@@ -55,3 +56,9 @@ def again(harness: str, grades: Sequence[float | None], **values: object) -> Row
 
 def head(number: int, harness: str, grades: Sequence[float | None], **values: object) -> Row:
     return row(HEAD, round=number, harness=harness, evaluation=sample(grades), **values)
+
+
+def revised(number: int, scoring: Sequence[float], **values: object) -> Row:
+    """What a round of a chain revised, on the round's scoring block, and what the round took."""
+    values = {"took": Took(10, 100, 6, 60), **values}
+    return row(ROUND, round=number, scoring=sample(scoring, block="s"), **values)

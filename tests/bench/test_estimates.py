@@ -7,7 +7,7 @@ import pytest
 
 from hl.bench import estimates
 from hl.bench.estimates import Cell, Part, Proposed, estimate, parts, read_cells, score
-from tests.bench.kit import again, failed, scored, seed
+from tests.bench.kit import again, failed, sample, scored, seed
 
 ROWS = [
     seed([0, 0, 1, 0]),
@@ -46,7 +46,8 @@ def test_a_duplicate_scores_as_what_it_repeats_and_a_lost_proposal_is_none_of_th
         (estimates.chosen, 2 / 4),
         (estimates.gain(estimates.failures_zero), 7 / 16 - 1 / 4),
         # Seed: one question of four went up; winner: one went down.
-        (estimates.again, 0.0),
+        (estimates.seed_again, 1 / 4),
+        (estimates.winner_again, -1 / 4),
     ],
 )
 def test_columns_by_hand(column: object, expected: float) -> None:
@@ -128,7 +129,56 @@ def test_contexts_of_a_family_share_their_questions_in_a_draw() -> None:
     assert double.fixed.se == pytest.approx(single.fixed.se, rel=0.05)
 
 
-def test_the_noise_floor_is_how_far_the_interval_reaches() -> None:
-    found = estimate([Part("a", "x", (0.0, 0.0, 0.0, -1.0))])
-    assert found is not None
-    assert estimates.floor_of(found) == -found.fixed.low > 0.25
+def test_the_chosen_is_who_selection_ranks_first() -> None:
+    # By mean h0 leads, 1 against 2/3; but on the questions that were graded for both it and the seed, h1 gained more.
+    rows = [
+        seed([0, 0], scoring=sample([1, 1, 0], block="s")),
+        scored(0, [1, 0], [1, None, None]),
+        scored(1, [0, 1], [1, 0, 1]),
+        scored(2, [1, 1], [1, 1, 1]),
+        failed(3, "duplicate", harness="h2", duplicate_of="h2"),
+    ]
+    (cell,) = read_cells(rows[:3], "s", "p")
+    assert [p.scoring for p in cell.proposals] == [0.0, 0.0]
+    assert estimates.chosen(cell) == (1.0, 0.0)  # a tie goes to the earlier one
+    (cell,) = read_cells(rows, "s", "p")
+    best = estimates.choice(cell)
+    assert best is not None and best.harness == "h2" and best.scoring == pytest.approx(1 / 3)
+
+
+def test_a_lost_scoring_question_favours_nobody() -> None:
+    rows = [
+        seed([0, 0], scoring=sample([0, 1], block="s")),
+        scored(0, [1, 0], [None, 1]),  # mean 1, gain 0
+        scored(1, [0, 1], [1, 0.5]),  # mean 0.75, gain 0.25
+    ]
+    (cell,) = read_cells(rows, "s", "p")
+    assert estimates.chosen(cell) == (0.0, 1.0)
+
+
+def test_a_cluster_that_is_drawn_twice_is_drawn_anew_inside() -> None:
+    rng = random.Random(3)
+    ratios: list[float] = []
+    for _ in range(20):
+        given = [
+            Part(f"f{c}", f"c{c}", tuple(float(rng.random() < 0.5) for _ in range(32))) for c in range(10)
+        ]
+        found = estimate(given)
+        assert found is not None and found.clusters is not None
+        ratios.append(found.clusters.se**2 / (0.25 / 32 / 10))
+    # Between clusters lies noise alone, which is counted there and inside: 2 times, and 3 times with equal inner draws.
+    assert sum(ratios) / len(ratios) == pytest.approx(1.9, abs=0.25)
+
+
+def test_intervals_over_clusters_cover_what_they_promise() -> None:
+    rng = random.Random(4)
+    covered = 0
+    for _ in range(200):
+        given: list[Part] = []
+        for c in range(12):
+            level = min(1.0, max(0.0, rng.gauss(0.5, 0.15)))
+            given.append(Part(f"f{c}", f"c{c}", tuple(float(rng.random() < level) for _ in range(64))))
+        found = estimate(given, draws=500)
+        assert found is not None and found.clusters is not None
+        covered += found.clusters.low <= 0.5 <= found.clusters.high
+    assert 0.9 <= covered / 200 <= 0.98

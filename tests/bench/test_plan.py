@@ -131,8 +131,8 @@ def test_cost_by_hand() -> None:
     assert attempts(plan()) == 4 * (3 + 25 + 35 + 14)
     # Two baselines on 7 questions, once a task.
     assert attempts(plan(baselines=("cot", "react"))) == 4 * 77 + 2 * 14
-    # A chain: 3 rounds of 28, evaluation of seed and 12 candidates; independent: one round of 9.
-    assert attempts(plan(rounds=3, chains=1, independent=9)) == 2 * (3 * 28 + 7 * 13 + 3 + 50 + 70)
+    # A chain: 3 rounds of 28, evaluation of seed and 12 candidates, A/A; independent: one round of 9.
+    assert attempts(plan(rounds=3, chains=1, independent=9)) == 2 * (3 * 28 + 7 * 13 + 14 + 3 + 50 + 70)
     assert proposer_calls(plan()) == 0
     for p in (plan(), plan(rounds=3, chains=2, independent=9), plan(rounds=3, chains=2)):
         assert cell_count(p) == len(list(cells(p)))

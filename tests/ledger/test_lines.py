@@ -30,6 +30,7 @@ def measurements(draw: st.DrawFn) -> Measurement:
         draw(st.sampled_from(["raw", "strict"])), draw(COUNTS), draw(COUNTS), draw(COUNTS), draw(st.integers(0, 9)),
         draw(st.integers(0, 999)), draw(st.integers(0, 999)), draw(number), draw(st.floats(0, 1)), draw(TEXT),
         draw(number), draw(TEXT), draw(TEXT), draw(st.sampled_from(["", "empty"])),
+        draw(st.sampled_from([(), tuple(grades), (None,) * len(grades), (0.5,) * len(grades)])),
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hl.errors import HlError, MissingExtraError, RepositoryError, UsageError
 from hl.tasks import qa_files
-from hl.tasks.base import FunctionOutcome, locate, open_grader, open_task
+from hl.tasks.base import FunctionOutcome, locate, open_grader, open_task, selected_grade
 from hl.tasks.passages import render_passage
 from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, exact_match, task_corpus
 from hl.tasks.questions import load_sets, write_sets
@@ -201,9 +201,15 @@ def test_a_wrong_name_is_refused(name: str, message: str) -> None:
 def test_exact_match_and_f1_take_the_best_alias(
     answers: list[str], answer: str, em: float, f1: float
 ) -> None:
-    assert grade("em", answers, answer) == Grade(em, em)
+    assert grade("em", answers, answer) == grade("f1", answers, answer)
     both = grade("f1", answers, answer)
     assert both.raw == pytest.approx(f1) and both.strict == em
+
+
+def test_the_metric_says_which_grade_makes_the_score() -> None:
+    assert selected_grade("qa:tiny", "raw") == selected_grade("qa:tiny?metric=em&seed=1", "raw") == "strict"
+    assert selected_grade("qa:musique?metric=f1", "raw") == "raw"
+    assert selected_grade("reasoning-gym:gcd", "raw") == "raw"
 
 
 def test_the_rules_agree_with_squad_s_own_examples() -> None:
