@@ -48,6 +48,8 @@ RunFunction = Callable[[str, str, Sequence[Any]], Awaitable[FunctionOutcome]]
 """`await run_function(source, name, args)`: the sandbox's grader profile, its limits (GRADE_*) bound by the caller."""
 
 KINDS = ("reasoning-gym", "qa", "jsonl")
+PATH_CHARACTERS = "/:,~"
+"""What stands unquoted in a path that is a parameter of a task's name."""
 
 Progress = Callable[[int, int], None]
 """Called with (questions made so far, questions wanted; 0 while unknown)."""
@@ -191,7 +193,7 @@ def locate(name: str) -> str:
     if kind != "qa" or "corpus" not in params:
         return name
     params["corpus"] = str(Path(params["corpus"]).resolve())
-    query = "&".join(f"{key}={quote(value, safe='/:,~')}" for key, value in params.items())
+    query = "&".join(f"{key}={quote(value, safe=PATH_CHARACTERS)}" for key, value in params.items())
     return f"{kind}:{rest}?{query}"
 
 
