@@ -19,10 +19,10 @@ from hl.tasks.passages import render_passage
 from hl.tasks.qa_files import Record, read_file, read_hub
 from hl.tasks.retrieval import Corpus, file_digest, open_corpus
 from hl.tasks.sharing import Item, as_sets, deal
-from hl.tasks.text_rules import f1, squad_words
+from hl.tasks.text_rules import f1, same_words, squad_words
 from hl.types import Gold, Grade, Grader, Question, QuestionSets, Role, TaskSpec
 
-GRADER_VERSION = "1"
+GRADER_VERSION = "2"
 CORPUS_FILE = "corpus.jsonl"
 """A corpus that is kept with the question sets."""
 CORPUS_DIGEST = "corpus.json"
@@ -251,17 +251,12 @@ class QaGrader:
         if not text or gold.answer is None:
             return ZERO
         accepted = accepted_answers(gold)
-        exact = max(exact_match(text, a) for a in accepted)
+        exact = max(same_words(text, a) for a in accepted)
         return Grade(max(answer_f1(text, a) for a in accepted) if self._metric == "f1" else exact, exact)
 
 
-def exact_match(answer: str, gold: str) -> float:
-    """1 where both have the same words in the same order, SQuAD's normalisation applied."""
-    return float(squad_words(answer) == squad_words(gold))
-
-
 def answer_f1(answer: str, gold: str) -> float:
-    """F1 of the words; yes and no earn nothing for a part (HotpotQA's own script)."""
+    """F1 of the words; yes, no and noanswer earn and give nothing for a part (hotpot_evaluate_v1.py)."""
     ours, theirs = squad_words(answer), squad_words(gold)
     if ours != theirs and any(len(w) == 1 and w[0] in CLOSED for w in (ours, theirs)):
         return 0.0

@@ -12,7 +12,7 @@ from hl.errors import HlError, MissingExtraError, RepositoryError, UsageError
 from hl.tasks import qa_files
 from hl.tasks.base import FunctionOutcome, locate, open_grader, open_task
 from hl.tasks.passages import render_passage
-from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, exact_match, task_corpus
+from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, task_corpus
 from hl.tasks.questions import load_sets, write_sets
 from hl.types import Gold, Grade, Role
 
@@ -206,9 +206,20 @@ def test_exact_match_and_f1_take_the_best_alias(
     assert both.raw == pytest.approx(f1) and both.strict == em
 
 
-def test_the_rules_agree_with_squad_s_own_examples() -> None:
-    assert exact_match("The  New-York  times", "newyork Times") == 1.0
-    assert answer_f1("a b c", "c b b") == pytest.approx(0.8)
+@pytest.mark.parametrize(
+    ("answer", "gold", "f1"),
+    [
+        # hotpot_evaluate_v1.py: yes, no and noanswer on either side earn all or nothing.
+        ("yes", "yes, they did", 0.0),
+        ("no", "no one", 0.0),
+        ("noanswer", "noanswer", 1.0),
+        ("No answer", "noanswer", 0.0),
+        ("The yes!", "yes", 1.0),
+        ("a b c", "c b b", 0.8),
+    ],
+)
+def test_closed_answers_share_words_with_nothing(answer: str, gold: str, f1: float) -> None:
+    assert answer_f1(answer, gold) == pytest.approx(f1)
 
 
 # --- the corpus --------------------------------------------------------------------------------------------
