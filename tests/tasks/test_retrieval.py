@@ -1,5 +1,6 @@
 """The index: found again by content, complete or absent, damaged ones built again; wrong lines are named."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -158,3 +160,15 @@ def test_a_kill_while_building_leaves_nothing_half_written(tmp_path: Path) -> No
     started = time.monotonic()
     assert open_corpus(path).find("word5", 1) == [("T5", "word5 " * 40)]
     assert time.monotonic() - started < 60 and len(folders()) == 1
+
+
+def test_waiting_for_a_thread_is_not_billed(tmp_path: Path) -> None:
+    corpus = open_corpus(write(tmp_path / "c.jsonl"))
+
+    async def search() -> list[float]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        ahead = asyncio.create_task(asyncio.to_thread(time.sleep, 0.5))
+        await asyncio.sleep(0)
+        return [(await corpus.search("lamp", 1))[1], await ahead or 0.0]
+
+    assert 0.0 <= asyncio.run(search())[0] < 0.4
