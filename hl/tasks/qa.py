@@ -17,7 +17,7 @@ from hl.tasks.graders import ZERO, accepted_answers, readable
 from hl.tasks.identity import question_id
 from hl.tasks.passages import render_passage
 from hl.tasks.qa_files import Record, read_file, read_hub
-from hl.tasks.retrieval import Corpus, file_digest, open_corpus
+from hl.tasks.retrieval import Corpus, corpus_digest, open_corpus
 from hl.tasks.sharing import Item, as_sets, deal
 from hl.tasks.text_rules import f1, same_words, squad_words
 from hl.types import Gold, Grade, Grader, Question, QuestionSets, Role, TaskSpec
@@ -174,7 +174,7 @@ class QaTask:
             )
         if corpus := params.get("corpus"):
             path = self.root / corpus
-            files = ((CORPUS_DIGEST, json.dumps({"sha256": file_digest(path)}) + "\n"),)
+            files = ((CORPUS_DIGEST, json.dumps({"sha256": corpus_digest(path)}) + "\n"),)
         else:
             text, count = self._own_passages(sets)
             files = ((CORPUS_FILE, text),)
