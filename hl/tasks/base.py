@@ -171,6 +171,13 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def unknown_parameter(task: str, key: str, known: Sequence[str]) -> UsageError:
+    """The error for a parameter that a task does not have, with the nearest that it has."""
+    return UsageError(
+        f"{task} has no parameter {key!r}{nearest(key, known)}", hint=f"it has: {', '.join(known)}"
+    )
+
+
 def open_grader(spec: TaskSpec, files: tuple[tuple[str, str], ...], run_function: RunFunction) -> Grader:
     """The grader of question sets that are already on disk; what the task was made from may be gone.
 
