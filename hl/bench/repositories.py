@@ -5,7 +5,7 @@ so that no file in a run directory names a model, an address, a credential or a 
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -83,13 +83,13 @@ def store_questions(run: Path, task: BenchTask, made: tuple[Generated, Manifest]
     return write_sets(run / QUESTIONS / task.slug, generated, manifest.spec, manifest.family).hashes
 
 
-def index_corpora(run: Path, plan: Plan, watch: Watch) -> None:
-    """Index the corpora of a run before its cells, which find the indexes by content.
+def index_corpora(run: Path, tasks: Iterable[BenchTask], watch: Watch) -> None:
+    """Index the corpora of tasks before their cells, which find the indexes by content.
 
     Raises:
         RepositoryError: A corpus is missing, or not the one that the questions were made with.
     """
-    for task in plan.tasks:
+    for task in tasks:
         if task.name.startswith("qa:"):
             from hl.tasks.qa import task_corpus
 

@@ -99,7 +99,7 @@ async def _cells(
     rows = list(load_rows(out))
     finished = {row.cell for row in rows}
     planned = list(cells(plan))
-    index_corpora(out, plan, watch)
+    index_corpora(out, dict.fromkeys(c.task for c in planned if c.name not in finished), watch)
     for number, cell in enumerate(planned, start=1):
         if cell.name in finished:
             continue

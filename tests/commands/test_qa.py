@@ -115,6 +115,7 @@ def test_the_paper_s_three_datasets_make_one_run(hl: Run, tmp_path: Path, env: d
     for title in ("One step, unseen families", "One step, training families", "training and unseen families"):
         assert title in done.out
     assert "index of qa:hotpotqa?path=hotpotqa.json" in done.err
+    (tmp_path / "wiki.jsonl").unlink()  # a finished run needs its corpora no more
     again = hl("bench", "qa", *options, env=env)
     assert again.code == 0 and again.out == done.out
 
