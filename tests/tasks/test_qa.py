@@ -110,8 +110,8 @@ def test_the_hub_s_form_of_a_context_is_the_same_record() -> None:
 
 
 def test_a_folder_of_parquet_is_read_as_the_hub_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    datasets = pytest.importorskip("datasets", reason="the extra hl[qa] is not installed")
     monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    datasets = pytest.importorskip("datasets", reason="the extra hl[qa] is not installed")
     context = {"title": ["Page", "Shared"], "sentences": [["It is one.", " It is odd."], ["All have it."]]}
     rows = [hotpot(i, context=context, supporting_facts=None) for i in range(40)]
     (tmp_path / "data").mkdir()
