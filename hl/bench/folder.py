@@ -8,6 +8,7 @@ behind is cleared by the next start.
 import shutil
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 
 from hl.bench import manifest as manifests
@@ -138,10 +139,7 @@ def _make(plan: Plan, draft: Path, tier: str, command: str, watch: Watch) -> Non
             shutil.rmtree(left) if left.is_dir() else left.unlink()
     made: dict[str, Questions] = {}
     for task in plan.tasks:
-
-        def on_progress(done: int, total: int, name: str = task.name) -> None:
-            watch.questions(name, done, total)
-
-        prepare(task.name, on_progress)
-        made[task.name] = store_questions(draft, task, make_questions(plan, task, on_progress))
+        prepare(task.name, partial(watch.index, task.name))
+        sets = make_questions(plan, task, partial(watch.questions, task.name))
+        made[task.name] = store_questions(draft, task, sets)
     manifests.save(draft, manifests.describe(plan, made, tier), command)

@@ -5,12 +5,14 @@ value from its plan, so that no file in a run directory decides about a model, a
 """
 
 import shutil
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hl.bench.plan import BenchTask, CellPlan, Plan, cells
 from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE
+from hl.bench.watch import Watch
 from hl.config import load_config
 from hl.errors import HlError, RepositoryError
 from hl.new import create, load_seed, pool_sizes
@@ -113,6 +115,21 @@ def cell_sets(sets: QuestionSets, plan: Plan, cell: CellPlan) -> QuestionSets:
 def digests(sets: QuestionSets) -> dict[str, str]:
     """Role -> digest of its questions."""
     return {role.value: sets.of(role).digest for role in Role}
+
+
+def index_corpora(run: Path, tasks: Iterable[BenchTask], watch: Watch) -> None:
+    """Index the corpora of tasks before their cells, which find the indexes by content.
+
+    Raises:
+        RepositoryError: A corpus is missing, or not the one that the questions were made with.
+    """
+    for task in tasks:
+        if task.name.startswith("qa:"):
+            from hl.tasks.qa import task_corpus
+
+            questions = run / QUESTIONS / task.slug
+            manifest, _ = load_sets(questions)
+            task_corpus(task.name, manifest.files, questions, partial(watch.index, task.name))
 
 
 def open_cell(run: Path, plan: Plan, cell: CellPlan) -> Workspace:

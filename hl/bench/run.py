@@ -13,7 +13,7 @@ from pathlib import Path
 from hl.bench.chain import one_chain
 from hl.bench.control import WithReport, donor_of
 from hl.bench.plan import CellPlan, Plan, cells
-from hl.bench.repositories import first_commit, open_cell
+from hl.bench.repositories import first_commit, index_corpora, open_cell
 from hl.bench.rows import CHAIN, Row, load_rows, write_rows
 from hl.bench.step import baselines, one_step
 from hl.bench.watch import Watch
@@ -57,6 +57,7 @@ async def _cells(
     rows = list(load_rows(out))
     finished = {row.cell for row in rows}
     planned = list(cells(plan))
+    index_corpora(out, dict.fromkeys(c.task for c in planned if c.name not in finished), watch)
     for number, cell in enumerate(planned, start=1):
         if cell.name in finished:
             continue
@@ -133,6 +134,9 @@ class _Saving:
 
     def questions(self, task: str, done: int, total: int) -> None:
         self._inner.questions(task, done, total)
+
+    def index(self, task: str, done: int, total: int) -> None:
+        self._inner.index(task, done, total)
 
     def cell(self, name: str, number: int, total: int) -> None:
         self._inner.cell(name, number, total)
