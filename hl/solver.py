@@ -19,12 +19,15 @@ from hl.sandbox.host import Answer, PythonResult
 from hl.types import ChatReply, ChatRequest, Cost, Engine, Message, Question, Status, TraceEvent
 
 RunPython = Callable[..., Awaitable[PythonResult]]
-Search = Callable[[str, int], Awaitable[Sequence[tuple[str, str]]]]
+Search = Callable[[str, int], Awaitable[tuple[Sequence[tuple[str, str]], float]]]
+"""`await search(query, k)`: (title, text) of the best passages, and the seconds of work that it was."""
 
 MAX_PROMPT_CHARS = 256 * 1024
 """Longest conversation a harness may send in one call (ours)."""
 MAX_PYTHON_RUNS = 32
 """`model.python` runs an attempt may make (ours, DESIGN section 10)."""
+MAX_SEARCHES = 64
+"""`model.search` calls an attempt may make (ours)."""
 MAX_QUERY_CHARS = 4096
 """Longest query that is searched for; what follows is left out (ours)."""
 MAX_PASSAGES = 100
@@ -221,7 +224,9 @@ class Solver:
         self.ablation = ablation
         self.name = engine.name if not ablation else f"{engine.name} ({ablation} replies)"
         self.digest = hashlib.sha256(
-            repr((engine.digest, settings, ablation, MAX_PYTHON_RUNS, MAX_PROMPT_CHARS)).encode()
+            repr(
+                (engine.digest, settings, ablation, MAX_PYTHON_RUNS, MAX_SEARCHES, MAX_PROMPT_CHARS)
+            ).encode()
         ).hexdigest()[:16]
 
     def session(
@@ -253,6 +258,7 @@ class AttemptSession:
         self._asked: list[str] = []
         self._refusals = 0
         self._python_runs = 0
+        self._searches = 0
         self.calls = 0
         self.prompt_tokens = 0
         self.completion_tokens = 0
@@ -389,19 +395,20 @@ class AttemptSession:
                 kind="unavailable",
                 message="this task has no corpus: model.search works only where it has one",
             )
+        if self._searches >= MAX_SEARCHES:
+            return self._refuse(f"{MAX_SEARCHES} searches")
         query, k = args.get("query"), args.get("k", 5)
         if not isinstance(query, str) or not isinstance(k, int):
             return Answer(kind="value", message="search needs a text query and a whole number k")
         query, k = _clean(query[:MAX_QUERY_CHARS]), min(max(1, k), MAX_PASSAGES)
+        self._searches += 1
         self._asked.append(f"search {query!r} {k}")
         place = self._place()
-        started = time.monotonic()
         try:
-            passages = await self._search(query, k)
+            passages, seconds = await self._search(query, k)
         except HlError as error:
             self.stopped = error
             raise
-        seconds = time.monotonic() - started
         self._note(
             place, "search", query, "\n".join(f"{title}: {text}" for title, text in passages), "", seconds
         )

@@ -14,6 +14,7 @@ from hl.solver import (
     MAX_PYTHON_RUNS,
     MAX_QUERY_CHARS,
     MAX_REFUSALS,
+    MAX_SEARCHES,
     AttemptSession,
     Meter,
     MeteredEngine,
@@ -282,9 +283,9 @@ def test_search_without_a_corpus_is_a_clear_error() -> None:
 def test_searches_are_clamped_traced_and_cut() -> None:
     asked: list[tuple[str, int]] = []
 
-    async def find(query: str, k: int) -> list[tuple[str, str]]:
+    async def find(query: str, k: int) -> tuple[list[tuple[str, str]], float]:
         asked.append((query, k))
-        return [("Lamp", "It was lit.")]
+        return [("Lamp", "It was lit.")], 0.25
 
     async def search(session: AttemptSession) -> list[Answer]:
         calls = [("a\ud800" * 5000, 10**9), ("b", -3), ("c", True), (7, 5), ("d", "5")]
@@ -296,11 +297,29 @@ def test_searches_are_clamped_traced_and_cut() -> None:
     assert [a.kind for a in answers] == ["", "", "", "value", "value"]
     assert [(len(q), k) for q, k in asked] == [(MAX_QUERY_CHARS, 100), (1, 1), (1, 1)]
     assert answers[0].value == [{"title": "Lamp", "text": "It was lit."}]
+    # What the search says it took is billed, not the wait for it.
+    assert [a.seconds for a in answers[:3]] == [0.25] * 3 and session.seconds == 0.75
     assert [(e.kind, e.reply) for e in session.trace] == [("search", "Lamp: It was lit.")] * 3
 
 
+def test_searches_are_bounded_like_other_budgets() -> None:
+    async def find(query: str, k: int) -> tuple[list[tuple[str, str]], float]:
+        return [], 0.0
+
+    async def search(session: AttemptSession) -> list[Answer]:
+        wrong = await session.call("search", {"query": 7})
+        return [wrong, *[await session.call("search", {"query": "a"}) for _ in range(MAX_SEARCHES + 9)]]
+
+    session = Desk().solver.session(QUESTION, 0, wall_s=60.0, python=no_python, search=find)
+    answers = asyncio.run(search(session))
+    assert [a.kind for a in answers] == ["value", *[""] * MAX_SEARCHES, *["budget"] * 9]
+    assert "budget of 64 searches is used up" in answers[-1].message
+    assert answers[-2].fatal is None and answers[-1].fatal is Status.BUDGET
+    assert [e.kind for e in session.trace] == ["search"] * MAX_SEARCHES
+
+
 def test_a_broken_index_is_not_the_harness_s_fault() -> None:
-    async def broken(query: str, k: int) -> list[tuple[str, str]]:
+    async def broken(query: str, k: int) -> tuple[list[tuple[str, str]], float]:
         raise HlError("the index does not fit its corpus")
 
     desk = Desk()

@@ -2,17 +2,20 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import quote
 
 from hl.bench.plan import BenchTask, choose
 from hl.config import Config
 from hl.errors import UsageError
-from hl.tasks.base import locate
+from hl.tasks.base import PATH_CHARACTERS, locate, open_task
 from hl.tasks.families import FAMILIES
 from hl.tasks.tracks import NEAR, RL, ROLES, SFT, UNSEEN, Track, track
 
 TINY_FAMILIES = 5
 """Unseen families of the tiny track that a run takes if none are named: what two cores do in 45 minutes."""
-DATASETS = ("tiny", "hotpotqa", "musique", "2wiki")
+QA_ROLES = {"tiny": "", "hotpotqa": RL, "musique": UNSEEN, "2wiki": UNSEEN}
+"""What the paper uses a data set for; each is a cluster of its own."""
+DATASETS = tuple(QA_ROLES)
 FORMATS = ("canonical", "varied", "both")
 REPORTS = ("full", "shuffled", "none")
 
@@ -32,7 +35,7 @@ FULL = Sizes(contexts=4, feedback=16, scoring=32, evaluation=128)
 
 
 def sizes_of(name: str) -> Sizes:
-    """Of a track or a dataset."""
+    """Of a track, or of datasets joined by `-`."""
     return SMALL if name == "tiny" else FULL
 
 
@@ -94,15 +97,27 @@ def _task(split: Track, name: str) -> BenchTask:
     return BenchTask(f"reasoning-gym:{name}", label, FAMILIES[family].cluster, split.role(family))
 
 
-def qa_tasks(dataset: str) -> tuple[BenchTask, ...]:
-    """The task of a dataset, given with the parameters that `hl init --task qa:...` takes.
+def qa_tasks(datasets: Sequence[str]) -> tuple[BenchTask, ...]:
+    """The tasks of data sets: HotpotQA is what proposers train on, the other published ones are unseen (paper).
+
+    Args:
+        datasets: `NAME`, `NAME=PATH`, and after either `?key=value&...` as `hl init --task qa:NAME?...` takes them.
 
     Raises:
-        UsageError: There is no such dataset.
+        UsageError: There is no such data set, or it has no such parameter.
     """
-    name = dataset.partition("?")[0]
+    return tuple(_dataset(text) for text in datasets)
+
+
+def _dataset(text: str) -> BenchTask:
+    head, _, params = text.partition("?")
+    name, equals, path = head.partition("=")
     choose(name, DATASETS, "a dataset", "hl bench qa --help")
-    return (BenchTask(locate(f"qa:{dataset}"), name, "qa"),)
+    given = [f"path={quote(path, safe=PATH_CHARACTERS)}"] if equals else []
+    given += [params] if params else []
+    task = locate(f"qa:{name}?{'&'.join(given)}" if given else f"qa:{name}")
+    open_task(task)
+    return BenchTask(task, name, name, QA_ROLES[name])
 
 
 def _listed(text: str, option: str) -> tuple[str, ...]:

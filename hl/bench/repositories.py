@@ -5,12 +5,14 @@ so that no file in a run directory names a model, an address, a credential or a 
 """
 
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hl.bench.plan import BenchTask, CellPlan, Plan
 from hl.bench.rows import CHAIN, INDEPENDENT, SINGLE
+from hl.bench.watch import Watch
 from hl.config import load_config
 from hl.errors import HlError, RepositoryError
 from hl.new import create, pool_sizes
@@ -52,7 +54,10 @@ def _sizes(plan: Plan) -> tuple[str, ...]:
 
 
 def make_questions(
-    plan: Plan, task: BenchTask, on_progress: Callable[[int, int], None] | None = None
+    plan: Plan,
+    task: BenchTask,
+    on_progress: Callable[[int, int], None] | None = None,
+    on_index: Callable[[int, int], None] | None = None,
 ) -> tuple[Generated, Manifest]:
     """A task's sets, with feedback and scoring blocks for every context or round; nothing is written.
 
@@ -61,7 +66,7 @@ def make_questions(
         HlError: It has too few questions.
     """
     opened = open_task(task.name)
-    prepare(task.name, on_progress)
+    prepare(task.name, on_index)
     config = load_config(None, [*plan.overrides, *_sizes(plan), f"task.name={task.name}"])
     sizes, _ = pool_sizes(config, opened)
     generated = opened.generate(sizes, on_progress)
@@ -76,6 +81,21 @@ def store_questions(run: Path, task: BenchTask, made: tuple[Generated, Manifest]
     """Write a task's sets; returns file -> sha256."""
     generated, manifest = made
     return write_sets(run / QUESTIONS / task.slug, generated, manifest.spec, manifest.family).hashes
+
+
+def index_corpora(run: Path, tasks: Iterable[BenchTask], watch: Watch) -> None:
+    """Index the corpora of tasks before their cells, which find the indexes by content.
+
+    Raises:
+        RepositoryError: A corpus is missing, or not the one that the questions were made with.
+    """
+    for task in tasks:
+        if task.name.startswith("qa:"):
+            from hl.tasks.qa import task_corpus
+
+            questions = run / QUESTIONS / task.slug
+            manifest, _ = load_sets(questions)
+            task_corpus(task.name, manifest.files, questions, partial(watch.index, task.name))
 
 
 def open_cell(run: Path, plan: Plan, cell: CellPlan) -> Workspace:

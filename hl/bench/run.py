@@ -10,13 +10,14 @@ import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from hl.bench import manifest as manifests
 from hl.bench.chain import one_chain
 from hl.bench.control import WithReport, donor_of
 from hl.bench.plan import CellPlan, Plan, cells, check
-from hl.bench.repositories import make_questions, open_cell, store_questions
+from hl.bench.repositories import index_corpora, make_questions, open_cell, store_questions
 from hl.bench.rows import CHAIN, Row, load_rows, write_rows
 from hl.bench.step import baselines, one_step
 from hl.bench.watch import Watch
@@ -56,9 +57,7 @@ def prepare(plan: Plan, out: Path, command: str, watch: Watch) -> None:
             f"--out {out} is not empty and holds no bench run.", hint="choose another --out"
         )
     made = {
-        task: make_questions(
-            plan, task, lambda done, total, name=task.name: watch.questions(name, done, total)
-        )
+        task: make_questions(plan, task, partial(watch.questions, task.name), partial(watch.index, task.name))
         for task in plan.tasks
     }
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -100,6 +99,7 @@ async def _cells(
     rows = list(load_rows(out))
     finished = {row.cell for row in rows}
     planned = list(cells(plan))
+    index_corpora(out, dict.fromkeys(c.task for c in planned if c.name not in finished), watch)
     for number, cell in enumerate(planned, start=1):
         if cell.name in finished:
             continue
@@ -182,6 +182,9 @@ class _Saving:
 
     def questions(self, task: str, done: int, total: int) -> None:
         self._inner.questions(task, done, total)
+
+    def index(self, task: str, done: int, total: int) -> None:
+        self._inner.index(task, done, total)
 
     def cell(self, name: str, number: int, total: int) -> None:
         self._inner.cell(name, number, total)

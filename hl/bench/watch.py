@@ -14,6 +14,10 @@ class Watch(Protocol):
         """So many of a task's questions are made."""
         ...
 
+    def index(self, task: str, done: int, total: int) -> None:
+        """The index of a task's corpus is built: how far, in thousandths."""
+        ...
+
     def cell(self, name: str, number: int, total: int) -> None:
         """A cell begins."""
         ...

@@ -66,7 +66,8 @@ ReportOption = Annotated[
     ),
 ]
 OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="DIR", help="Where results go (bench-runs/TRACK or DATASET).")
+    Path | None,
+    typer.Option("--out", metavar="DIR", help="Where results go (bench-runs/TRACK or qa-DATASETS)."),
 ]
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would need, and do nothing.")]
 MaxCallsOption = Annotated[
@@ -152,7 +153,7 @@ def build_plan(
     if asked.rounds and asked.contexts is not None:
         raise UsageError("--contexts belongs to single steps; chains are counted by --chains.")
     config = load_config(None, overrides)
-    sizes = sizes_of(defaults.partition("?")[0])
+    sizes = sizes_of(defaults)
     load_seed(asked.seed)
     settings = Settings(
         contexts=0 if asked.rounds else asked.contexts or sizes.contexts,
@@ -207,8 +208,9 @@ def carry_out(
     from hl.ui.text import render_cost
     from hl.workspace import Switches
 
-    name = defaults.partition("?")[0]
-    out = controls.out or Path("bench-runs") / (name if benchmark == "reasoning-gym" else f"qa-{name}")
+    out = controls.out or Path("bench-runs") / (
+        defaults if benchmark == "reasoning-gym" else f"qa-{defaults}"
+    )
     if controls.paper:
         beside = [read_results(out)] if (out / "manifest.json").exists() or controls.out else []
         ours = compare([(r.name, r.manifest, r.rows) for r in beside]) if beside else []

@@ -231,9 +231,13 @@ def reasoning_gym(
 def qa(
     context: typer.Context,
     dataset: Annotated[
-        str,
-        typer.Option("--dataset", metavar="NAME", help="tiny, hotpotqa, musique or 2wiki, with ?key=value."),
-    ] = "tiny",
+        list[str],
+        typer.Option(
+            "--dataset",
+            metavar="NAME=PATH",
+            help="hotpotqa, musique or 2wiki, with ?key=value; or tiny (default); repeatable.",
+        ),
+    ] = [],  # noqa: B006
     solver: SolverOption = [],  # noqa: B006
     proposer: ProposerOption = [],  # noqa: B006
     contexts: ContextsOption = None,
@@ -260,22 +264,26 @@ def qa(
 ) -> None:
     """Measure proposers on multi-hop questions.
 
-    The same protocols as `hl bench reasoning-gym`, over one dataset with its corpus. A round's
-    best candidate is taken outright (--select best), as second-hand accounts of the paper say.
+    The same protocols as `hl bench reasoning-gym`, over datasets with their corpora. HotpotQA counts
+    as training, MuSiQue and 2WikiMultihopQA as unseen: tables keep them apart. A round's best
+    candidate is taken outright (--select best), as second-hand accounts of the paper say.
 
     \b
     Examples:
       hl bench qa --dataset tiny --rounds 5 --chains 2
-      hl bench qa --dataset musique --rounds 10 --chains 4 --independent 80 --dry-run
+      hl bench qa --dataset "hotpotqa=hotpot.json?corpus=wiki.jsonl.gz" \\
+         --dataset musique=musique.jsonl --dataset "2wiki=dev.json?aliases=id_aliases.json"
+      hl bench qa --dataset musique=musique.jsonl --rounds 10 --chains 4 --independent 80 --dry-run
       hl bench qa --paper
     """
     from hl.bench.choice import qa_tasks
 
+    tasks = qa_tasks(dataset or ["tiny"])
     carry_out(
         context,
         "qa",
-        qa_tasks(dataset),
-        dataset,
+        tasks,
+        "-".join(task.family for task in tasks),
         Protocol(
             solver=solver,
             proposer=proposer,

@@ -156,7 +156,7 @@ def _measure_both(
     from hl.solver import Meter
     from hl.types import Role
     from hl.ui.output import say
-    from hl.ui.progress import open_progress
+    from hl.ui.progress import index_progress, open_progress
     from hl.ui.run import RunProgress
     from hl.workspace import Switches, Workspace
 
@@ -177,6 +177,7 @@ def _measure_both(
                 return found
 
     with workspace.ledger.lock(), open_progress() as display:
+        workspace.search(index_progress(display))
         before, after = asyncio.run(run(RunProgress(display)))
     return before, after
 

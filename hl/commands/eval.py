@@ -55,7 +55,7 @@ def eval_(
     from hl.solver import Meter
     from hl.types import Measurement, Role
     from hl.ui import columns, open_output, render_score, write_json
-    from hl.ui.progress import open_progress
+    from hl.ui.progress import index_progress, open_progress
     from hl.ui.run import RunProgress
     from hl.ui.text import render_cost, render_counts
     from hl.workspace import Switches, Workspace
@@ -80,6 +80,7 @@ def eval_(
                 return (await measure(workspace, evaluator, revision, work, display.attempt))[0]
 
     with workspace.ledger.lock(), open_progress(quiet=json) as display:
+        workspace.search(index_progress(display))
         result = asyncio.run(run(RunProgress(display)))
     if json:
         write_json(

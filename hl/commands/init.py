@@ -61,7 +61,7 @@ def init(
     from hl.solver import Meter
     from hl.types import Role
     from hl.ui import open_output, render_score, say, warn, write_json
-    from hl.ui.progress import Snapshot, open_progress
+    from hl.ui.progress import Snapshot, index_progress, open_progress
     from hl.ui.run import RunProgress
     from hl.workspace import Switches
 
@@ -75,7 +75,7 @@ def init(
             on_progress=lambda done, total: display.update(
                 Snapshot(phase="questions", done=done, total=total)
             ),
-            on_index=lambda done, total: display.update(Snapshot(phase="index", done=done, total=total)),
+            on_index=index_progress(display),
         )
     workspace, seed = made.workspace, made.seed
     if made.notice:
@@ -93,9 +93,7 @@ def init(
         async def run() -> object:
             with workspace.cache() as cache, open_progress(quiet=json) as display:
                 # A corpus that lies in the repository is indexed here, before the attempts.
-                workspace.search(
-                    lambda done, total: display.update(Snapshot(phase="index", done=done, total=total))
-                )
+                workspace.search(index_progress(display))
                 progress = RunProgress(display)
                 async with workspace.evaluator(cache, Meter(), Switches(unsafe=unsafe)) as evaluator:
                     revision = workspace.read()

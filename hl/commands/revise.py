@@ -74,7 +74,7 @@ def revise(
     from hl.revise import revise as carry_out
     from hl.rounds import Event
     from hl.ui import say, warn, write_json
-    from hl.ui.progress import open_progress
+    from hl.ui.progress import index_progress, open_progress
     from hl.ui.run import RunProgress
     from hl.ui.summary import round_json, summary_json, write_summary
     from hl.workspace import Switches, Workspace
@@ -161,6 +161,7 @@ def revise(
         if ledger.notice:
             warn(ledger.notice)
         with open_progress(quiet=json) as display:
+            workspace.search(index_progress(display))
             progress = RunProgress(display, run.first_round + run.options.rounds - 1)
 
             def tell(event: Event) -> None:

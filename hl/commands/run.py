@@ -37,6 +37,7 @@ def run(
     from hl.errors import HlError, UsageError
     from hl.types import Status
     from hl.ui import clean, open_output, write_json
+    from hl.ui.progress import index_progress, open_progress
     from hl.workspace import Switches, Workspace
 
     if len(words) > 2:
@@ -45,6 +46,8 @@ def run(
     question = sys.stdin.read() if question == "-" else question
     workspace = Workspace.open(Path.cwd(), invocation(context).overrides)
     revision = workspace.read(rev)
+    with open_progress(quiet=json) as display:
+        workspace.search(index_progress(display))
     answered = asyncio.run(workspace.answer(revision.harness, question, Switches(unsafe=unsafe)))
     if json:
         write_json("answer", {"commit": revision.commit, "question": question, **encode(answered)})

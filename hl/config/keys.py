@@ -69,40 +69,46 @@ KINDS: tuple[tuple[type, str], ...] = (
 )
 
 
-def _table() -> Mapping[str, Key]:
+def table(sections: Mapping[str, Any]) -> Mapping[str, Key]:
+    """Every key of these sections, by dotted name.
+
+    Args:
+        sections: Section name -> dataclass whose fields were declared with `hl.config.sections.key`.
+    """
     keys: dict[str, Key] = {}
-    for section, cls in SECTIONS.items():
-        for item in fields(cls):  # pyright: ignore[reportArgumentType]
+    for section, cls in sections.items():
+        for item in fields(cls):
             meta = dict(item.metadata)
             kind = next(word for type_, word in KINDS if isinstance(meta["default"], type_))
             keys[f"{section}.{item.name}"] = Key(name=f"{section}.{item.name}", kind=kind, **meta)
     return MappingProxyType(keys)
 
 
-KEYS: Mapping[str, Key] = _table()
+KEYS: Mapping[str, Key] = table(SECTIONS)
 """Every key, by dotted name, in the order in which they are shown."""
 
 
-def find_key(name: str, where: str) -> Key:
+def find_key(name: str, where: str, keys: Mapping[str, Key] = KEYS) -> Key:
     """The key of that name.
 
     Args:
         name: Dotted name as the user wrote it.
         where: What to blame: a file's path, or `-c`.
+        keys: All there are.
 
     Raises:
         UsageError: There is none; the message names the nearest.
     """
-    if name in KEYS:
-        return KEYS[name]
+    if name in keys:
+        return keys[name]
     last = name.rpartition(".")[2]
     if last in ("api_key", "key", "token", "secret", "password"):
         raise UsageError(
             f"{where}: unknown key {show(name)}; hl keeps no secrets in files.",
             hint="export the key as a variable and name it: hl config set solver.api_key_env NAME --user",
         )
-    near = difflib.get_close_matches(name, KEYS, n=1, cutoff=0.6) or [
-        k for k in KEYS if k.endswith("." + last)
+    near = difflib.get_close_matches(name, keys, n=1, cutoff=0.6) or [
+        k for k in keys if k.endswith("." + last)
     ]
     meant = f"; did you mean {near[0]!r}?" if near else "."
     raise UsageError(f"{where}: unknown key {show(name)}{meant}", hint="hl config list")

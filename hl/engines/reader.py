@@ -19,12 +19,14 @@ SUMMARY_SENTENCES = 2
 Facts = Mapping[str, str]
 """What is said of a title, by the title in lower case."""
 
+# Whatever may stand in a prompt, reading takes time in proportion to its length: every repetition is bounded or
+# can match in one way only.
 _LINE = re.compile(
-    r"^(?:[^\w\n]|\d){0,40}(?P<title>\w[^:\n]{1,100}?)[^\S\n]*[\])]?[^\S\n]*:[^\S\n]+(?P<text>\S.*)$",
+    r"^(?:[^\w\n]|\d){0,40}(?P<title>\w[^:\n]{1,100}?)[^\S\n]{0,4}[\])]?[^\S\n]{0,4}:[^\S\n]{1,4}(?P<text>\S.*)$",
     re.MULTILINE,
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
-_NAME = r"((?:[A-Z]\w+ ?)+)"
+_NAME = r"([A-Z]\w+(?: [A-Z]\w+)*)"
 
 
 def read(messages: Sequence[Message]) -> str:
@@ -44,11 +46,10 @@ def read(messages: Sequence[Message]) -> str:
 
 def read_facts(text: str) -> Facts:
     """What the lines of a text say of which title; what stands first counts."""
-    facts: dict[str, str] = {}
+    facts: dict[str, list[str]] = {}
     for match in _LINE.finditer(text):
-        title = match["title"].strip().casefold()
-        facts[title] = f"{facts[title]} {match['text']}" if title in facts else match["text"]
-    return facts
+        facts.setdefault(match["title"].strip().casefold(), []).append(match["text"])
+    return {title: " ".join(texts) for title, texts in facts.items()}
 
 
 def summarise(prompt: str) -> str:
@@ -93,7 +94,7 @@ def _country(facts: Facts, town: str) -> str:
 
 
 def _river(facts: Facts, town: str) -> str:
-    return _said(facts, town, rf"river {_NAME}flows through")
+    return _said(facts, town, rf"river {_NAME} flows through")
 
 
 # --- questions -----------------------------------------------------------------------------------------------------
@@ -137,14 +138,17 @@ def _same_teacher(facts: Facts, a: str, b: str) -> str:
     return "yes" if mine and mine == theirs else "no"
 
 
+_ASKED = r"([^?\n]{1,100}?)"
+"""What a question is about."""
+
 QUESTIONS: Sequence[tuple[str, Callable[..., str]]] = (
-    (r"In which town was the \w+ of the \w+ ([^?]+) born\?", _makers_town),
-    (r"In which year was the \w+ of the \w+ ([^?]+) born\?", _makers_year),
-    (r"Under whom did the \w+ of the \w+ ([^?]+) study\?", _makers_teacher),
-    (r"In which country is the \w+ ([^?]+) set\?", _scene_country),
-    (r"Which river flows through the birthplace of ([^?]+)\?", _birthplace_river),
-    (r"Who was born earlier, ([^?]+) or ([^?]+)\?", _elder),
-    (r"Which appeared first, the \w+ ([^?]+) or the \w+ ([^?]+)\?", _older),
-    (r"Did ([^?]+) and ([^?]+) study under the same teacher\?", _same_teacher),
+    (rf"In which town was the \w+ of the \w+ {_ASKED} born\?", _makers_town),
+    (rf"In which year was the \w+ of the \w+ {_ASKED} born\?", _makers_year),
+    (rf"Under whom did the \w+ of the \w+ {_ASKED} study\?", _makers_teacher),
+    (rf"In which country is the \w+ {_ASKED} set\?", _scene_country),
+    (rf"Which river flows through the birthplace of {_ASKED}\?", _birthplace_river),
+    (rf"Who was born earlier, {_ASKED} or {_ASKED}\?", _elder),
+    (rf"Which appeared first, the \w+ {_ASKED} or the \w+ {_ASKED}\?", _older),
+    (rf"Did {_ASKED} and {_ASKED} study under the same teacher\?", _same_teacher),
 )
 """Forms of questions and how each is answered from facts."""

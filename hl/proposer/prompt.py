@@ -29,7 +29,9 @@ sandbox without files or network; `model` is its only way out:
 The solver behind `model` is a fixed language model. The harness is scored on other questions of the same task, so a
 rule that helps on all of them is worth more than one that fits the questions below. Do not look up or branch on
 questions that you see here."""
-SEARCH_LINE = "- `model.search(query, k=5)`: passages of the task's corpus, each with `.title` and `.text`\n"
+SEARCH_LINE = (
+    "- `model.search(query, k=5)`: the best passages, each with `.title` and `.text`; at most 64 searches\n"
+)
 
 FORMAT = """\
 Reply with one sentence that says what you change, then with one or more blocks. Each block names lines of the harness,

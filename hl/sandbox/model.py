@@ -136,7 +136,7 @@ class Calls:
 
 
 class BudgetExceeded(Exception):
-    """The attempt has used up its calls, tokens or tool runs."""
+    """The attempt has used up its calls, tokens, tool runs or searches."""
 
 
 BudgetExceeded.__module__ = "model"
@@ -233,7 +233,7 @@ class Model:
         return PythonResult(value["stdout"], value["error"])
 
     def search(self, query: str, k: int = 5) -> list[Passage]:
-        """The k best passages of the task's corpus."""
+        """The k best passages of the task's corpus; an attempt has 64 searches."""
         found = self._calls.ask("search", {"query": query, "k": k})
         return [Passage(passage["title"], passage["text"]) for passage in found]
 

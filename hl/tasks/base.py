@@ -48,6 +48,8 @@ RunFunction = Callable[[str, str, Sequence[Any]], Awaitable[FunctionOutcome]]
 """`await run_function(source, name, args)`: the sandbox's grader profile, its limits (GRADE_*) bound by the caller."""
 
 KINDS = ("reasoning-gym", "qa", "jsonl")
+PATH_CHARACTERS = "/:,~"
+"""What stands unquoted in a path that is a parameter of a task's name."""
 
 Progress = Callable[[int, int], None]
 """Called with (questions made so far, questions wanted; 0 while unknown)."""
@@ -180,6 +182,13 @@ def nearest(name: str, known: Sequence[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def unknown_parameter(task: str, key: str, known: Sequence[str]) -> UsageError:
+    """The error for a parameter that a task does not have, with the nearest that it has."""
+    return UsageError(
+        f"{task} has no parameter {key!r}{nearest(key, known)}", hint=f"it has: {', '.join(known)}"
+    )
+
+
 def open_grader(spec: TaskSpec, files: tuple[tuple[str, str], ...], run_function: RunFunction) -> Grader:
     """The grader of question sets that are already on disk; what the task was made from may be gone.
 
@@ -202,7 +211,7 @@ def locate(name: str) -> str:
     if kind != "qa" or "corpus" not in params:
         return name
     params["corpus"] = str(Path(params["corpus"]).resolve())
-    query = "&".join(f"{key}={quote(value, safe='/:,~')}" for key, value in params.items())
+    query = "&".join(f"{key}={quote(value, safe=PATH_CHARACTERS)}" for key, value in params.items())
     return f"{kind}:{rest}?{query}"
 
 

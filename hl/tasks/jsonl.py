@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from hl.errors import UsageError
-from hl.tasks.base import Generated, Progress, RunFunction
+from hl.tasks.base import Generated, Progress, RunFunction, unknown_parameter
 from hl.tasks.families import GRADER_VERSION
+from hl.tasks.faults import json_fault
 from hl.tasks.graders import PythonGrader, RegexGrader, TextGrader
 from hl.tasks.identity import normalise, question_id
 from hl.tasks.sharing import PRIORITY, Item, as_sets, share_out, shortage
@@ -62,7 +63,7 @@ class JsonlTask:
         """
         for key in params:
             if key not in PARAMS:
-                raise UsageError(f"jsonl:{file} has no parameter {key!r}; it has: {', '.join(PARAMS)}")
+                raise unknown_parameter(f"jsonl:{file}", key, PARAMS)
         grader = params.get("grader", "exact")
         kind, _, script = grader.partition(":")
         if kind not in HOW or bool(script) != (kind == "python"):
@@ -127,7 +128,8 @@ class JsonlTask:
             items[role] = items[role][: sizes[role]]
         note = ""
         if len(free) < sum(wanted.values()):
-            for role, more in share_out(free, wanted, f"jsonl:{self.file}").items():
+            source, hint = f"jsonl:{self.file}", f"write more questions into {self.file}"
+            for role, more in share_out(free, wanted, source, hint).items():
                 items[role] += more
             note = shortage(f"jsonl:{self.file}", len(rows), sizes, items)
         else:
@@ -177,7 +179,7 @@ def _row(where: str, line: bytes, kind: str) -> tuple[Role | None, Item]:
     try:
         row: Any = json.loads(line.decode())
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"{where} is not JSON: {_why(error)}") from None
+        raise UsageError(f"{where} is not JSON: {json_fault(error)}") from None
     if not isinstance(row, dict):
         raise UsageError(f"{where} is not a JSON object with question and answer")
     fields = cast(dict[str, Any], row)
@@ -233,8 +235,6 @@ def _check_gold(where: str, answer: str, kind: str) -> None:
 
 
 def _why(error: BaseException) -> str:
-    if isinstance(error, json.JSONDecodeError):
-        return f"{error.msg} at column {error.colno}"
     if isinstance(error, UnicodeDecodeError):
         return "it is not UTF-8 text"
     if isinstance(error, OSError):

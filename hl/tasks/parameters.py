@@ -7,6 +7,7 @@ Self-contained on purpose, the standard library only: this text is also sent int
 import ast
 import contextlib
 import dataclasses
+import difflib
 import types
 import typing
 from typing import Any
@@ -27,11 +28,13 @@ def typed_params(family: str, config_cls: Any, params: dict[str, str]) -> dict[s
     """
     hints = typing.get_type_hints(config_cls)
     fields = {f.name: f for f in dataclasses.fields(config_cls) if f.name not in RESERVED}
-    known = ", ".join(sorted(fields)) or "none"
+    known = "it has: " + (", ".join(sorted(fields)) or "none")
     values: dict[str, Any] = {}
     for key, text in params.items():
         if key not in fields:
-            raise ParameterError(f"{family} has no parameter {key!r}; it has: {known}")
+            near = difflib.get_close_matches(key, fields, n=1)
+            meant = f"did you mean {near[0]!r}?" if near else known
+            raise ParameterError(f"{family} has no parameter {key!r}; {meant}")
         values[key] = typed(family, key, text, hints[key])
     return values
 

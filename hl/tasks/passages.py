@@ -1,12 +1,14 @@
 """Passages in a file: read one after another to be indexed, and one at a time to be shown. Nothing else is kept.
 
 A line is `{"title": ..., "text": ...}`; `text` may also be a list of sentences, as HotpotQA's abstracts have it; other
-fields are ignored. A gzipped file is unpacked beside its index, since its lines cannot be found again otherwise.
+fields are ignored. Whoever wrote it, a title and a text are shown on one line each: no passage can look like two. A
+gzipped file is unpacked beside its index, since its lines cannot be found again otherwise.
 """
 
 import gzip
 import json
 import os
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -14,6 +16,7 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hl.errors import UsageError
+from hl.tasks.faults import json_fault
 
 TEXTS = "passages.jsonl"
 """Name of an unpacked corpus in its index's folder."""
@@ -64,6 +67,15 @@ class Stored:
         return passage
 
 
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
+
+
+def one_line(text: str) -> str:
+    """The text on one line that every encoder accepts: white space and control characters as single spaces, no ends."""
+    plain = " ".join(_CONTROL.sub(" ", text).split())
+    return plain.encode("utf-8", "replace").decode("utf-8")
+
+
 def render_passage(title: str, text: str) -> str:
     """One line of a corpus."""
     return json.dumps({"title": title, "text": text}, ensure_ascii=False, separators=(",", ":")) + "\n"
@@ -75,10 +87,8 @@ def parse_passage(line: bytes) -> tuple[str, str] | str:
         row: Any = json.loads(line.decode())
     except UnicodeDecodeError:
         return "is not UTF-8 text"
-    except json.JSONDecodeError as error:
-        return f"is not JSON: {error.msg} at column {error.colno}"
     except (ValueError, RecursionError) as error:
-        return f"is not JSON: {error or type(error).__name__}"
+        return f"is not JSON: {json_fault(error)}"
     if not isinstance(row, dict):
         return "is not a JSON object with title and text"
     fields = cast(dict[str, Any], row)
@@ -94,7 +104,7 @@ def parse_passage(line: bytes) -> tuple[str, str] | str:
         return "has a title or text that is no text"
     if len(title) > MAX_TITLE_CHARS:
         return f"has a title of more than {MAX_TITLE_CHARS:,} characters"
-    return _clean(title), _clean(text)
+    return one_line(title), one_line(text)
 
 
 def read_passages(path: Path, unpacked: Path) -> Iterator[Found]:
@@ -139,8 +149,3 @@ def read_passages(path: Path, unpacked: Path) -> Iterator[Found]:
         raise UsageError(f"{path} is damaged after line {number}: {error}") from None
     except OSError as error:
         raise UsageError(f"the corpus {path} cannot be read: {error.strerror or error}") from None
-
-
-def _clean(text: str) -> str:
-    """Text that every encoder accepts: lone surrogates replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")

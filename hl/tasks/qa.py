@@ -12,17 +12,17 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hl.errors import RepositoryError, UsageError
-from hl.tasks.base import Generated, Progress, RunFunction, nearest, split_name
+from hl.tasks.base import Generated, Progress, RunFunction, nearest, split_name, unknown_parameter
 from hl.tasks.graders import ZERO, accepted_answers, readable
 from hl.tasks.identity import question_id
 from hl.tasks.passages import render_passage
-from hl.tasks.qa_files import Record, read_file, read_hub
-from hl.tasks.retrieval import Corpus, file_digest, open_corpus
+from hl.tasks.qa_files import Record, read_aliases, read_file, read_hub
+from hl.tasks.retrieval import Corpus, corpus_digest, open_corpus
 from hl.tasks.sharing import Item, as_sets, deal
-from hl.tasks.text_rules import f1, squad_words
+from hl.tasks.text_rules import f1, same_words, squad_words
 from hl.types import Gold, Grade, Grader, Question, QuestionSets, Role, TaskSpec
 
-GRADER_VERSION = "2"
+GRADER_VERSION = "3"
 CORPUS_FILE = "corpus.jsonl"
 """A corpus that is kept with the question sets."""
 CORPUS_DIGEST = "corpus.json"
@@ -65,6 +65,8 @@ DATA_SETS: Mapping[str, DataSet] = {
 }
 TINY_PARAMS = ("seed", "metric")
 FILE_PARAMS = ("path", "corpus", "hub", "subset", "split", "metric")
+ALIAS_PARAMS = ("aliases",)
+"""Of 2Wiki, which publishes the aliases of its answers in a file of their own."""
 KEPT = ("metric", "seed")
 """Parameters that are part of the task's identity; the others say where it was read."""
 
@@ -93,10 +95,10 @@ class QaTask:
                 f"there is no question-answering task 'qa:{name}'{nearest(name, known)}",
                 hint="there are " + ", ".join(f"qa:{n}" for n in known),
             )
-        allowed = TINY_PARAMS if name == "tiny" else FILE_PARAMS
+        allowed = TINY_PARAMS if name == "tiny" else FILE_PARAMS + (ALIAS_PARAMS if name == "2wiki" else ())
         for key, value in params.items():
             if key not in allowed:
-                raise UsageError(f"qa:{name} has no parameter {key!r}; it has: {', '.join(allowed)}")
+                raise unknown_parameter(f"qa:{name}", key, allowed)
             if not value:
                 raise UsageError(f"parameter {key!r} of qa:{name} is empty")
         if params.get("metric", "em") not in METRICS:
@@ -153,10 +155,13 @@ class QaTask:
         if self.name == "tiny":
             return self._generate_tiny(sizes)
         params = dict(self.params)
+        aliases = read_aliases(self.root / params["aliases"]) if "aliases" in params else {}
         pool: dict[str, Item] = {}
-        seen = skipped = 0
+        seen = skipped = named = 0
         for seen, record in enumerate(self._records(), start=1):
-            item = self._item(record)
+            accepted = tuple(dict.fromkeys((*record.answers, *aliases.get(record.answer_id, ()))))
+            item = _as_item(self.identity_family, record.question, accepted, {})
+            named += bool(record.answer_id)
             if not record.answerable or item[0].id in pool:
                 skipped += 1
             else:
@@ -165,7 +170,12 @@ class QaTask:
                 progress(seen, 0)
         if not pool:
             raise UsageError(f"{self._source} has no questions")
-        items, note = deal(list(pool.values()), sizes, self._source)
+        if "aliases" in params and not named:
+            raise UsageError(
+                f"the questions of {self._source} have no 'answer_id', so that no alias belongs to one",
+                hint="take the edition of 2WikiMultihopQA with ids, or leave aliases out",
+            )
+        items, note = deal(list(pool.values()), sizes, self._source, "name a data set with more questions")
         sets = as_sets(items)
         notes = [note] if note else []
         if skipped:
@@ -174,7 +184,7 @@ class QaTask:
             )
         if corpus := params.get("corpus"):
             path = self.root / corpus
-            files = ((CORPUS_DIGEST, json.dumps({"sha256": file_digest(path)}) + "\n"),)
+            files = ((CORPUS_DIGEST, json.dumps({"sha256": corpus_digest(path)}) + "\n"),)
         else:
             text, count = self._own_passages(sets)
             files = ((CORPUS_FILE, text),)
@@ -195,9 +205,6 @@ class QaTask:
             return read_file(self.root / params["path"])
         subset = params.get("subset", "" if "hub" in params else known.subset)
         return read_hub(params.get("hub", known.hub), subset, params.get("split", known.split))
-
-    def _item(self, record: Record) -> Item:
-        return _as_item(self.identity_family, record.question, record.answers, {})
 
     def _own_passages(self, sets: QuestionSets) -> tuple[str, int]:
         """The passages of the chosen questions as a corpus, and how many; read in a second pass, so that few are held.
@@ -249,16 +256,11 @@ class QaGrader:
         if not text or gold.answer is None:
             return ZERO
         accepted = accepted_answers(gold)
-        return Grade(max(answer_f1(text, a) for a in accepted), max(exact_match(text, a) for a in accepted))
-
-
-def exact_match(answer: str, gold: str) -> float:
-    """1 where both have the same words in the same order, SQuAD's normalisation applied."""
-    return float(squad_words(answer) == squad_words(gold))
+        return Grade(max(answer_f1(text, a) for a in accepted), max(same_words(text, a) for a in accepted))
 
 
 def answer_f1(answer: str, gold: str) -> float:
-    """F1 of the words; yes and no earn nothing for a part (HotpotQA's own script)."""
+    """F1 of the words; yes, no and noanswer earn and give nothing for a part (hotpot_evaluate_v1.py)."""
     ours, theirs = squad_words(answer), squad_words(gold)
     if ours != theirs and any(len(w) == 1 and w[0] in CLOSED for w in (ours, theirs)):
         return 0.0

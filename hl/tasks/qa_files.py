@@ -1,13 +1,14 @@
 """The published files of the multi-hop data sets, read one record at a time: a record is question, answers, passages.
 
-HotpotQA and 2WikiMultihopQA publish a JSON array, MuSiQue JSON lines; either form may be gzipped, and either is read
-without holding the file. What is wrong is said in one sentence with file, line and record. `read_hub` gives the same
-records from a Hugging Face data set (extra `hl[qa]`); no code of a data set is run.
+HotpotQA and 2WikiMultihopQA publish a JSON array, MuSiQue and the aliases of 2Wiki JSON lines; either form may be
+gzipped, and either is read without holding the file. What is wrong is said in one sentence with file, line and record.
+`read_hub` gives the same records from a Hugging Face data set (extra `hl[qa]`); no code of a data set is run.
 """
 
 import gzip
 import io
 import json
+import re
 import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -15,13 +16,16 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from hl.errors import HlError, MissingExtraError, UsageError
-from hl.tasks.identity import normalise
+from hl.tasks.faults import json_fault
+from hl.tasks.passages import one_line
 
 CHUNK = 1 << 20
 """Characters read at a time (ours)."""
 MAX_RECORD_CHARS = 16 << 20
 """A longer record is no record (ours)."""
 MAX_QUESTION_CHARS = 100_000
+_UNDECODED = re.compile("[\udc80-\udcff]")
+"""What is left of bytes that are no UTF-8."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +37,8 @@ class Record:
     """The answer, then its aliases."""
     passages: tuple[tuple[str, str], ...]
     """(title, text) of the passages that come with it: supporting ones and distractors."""
+    answer_id: str = ""
+    """2Wiki's id of the answer, under which its aliases are published; empty where there is none."""
     answerable: bool = True
     """MuSiQue's full version marks questions that its passages do not answer."""
 
@@ -43,22 +49,46 @@ def read_file(path: Path) -> Iterator[Record]:
     Raises:
         UsageError: The file cannot be read, or a record is not one; file and line are named.
     """
+    for where, row in _read(path):
+        yield parse_record(where, row)
+
+
+def read_aliases(path: Path) -> dict[str, tuple[str, ...]]:
+    """Answer id -> other accepted answers, of 2Wiki's `id_aliases.json`: aliases and demonyms, as in its own script.
+
+    Raises:
+        UsageError: The file cannot be read, or a line is wrong; file and line are named.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for where, row in _read(path):
+        fields = cast(Mapping[str, Any], row) if isinstance(row, Mapping) else {}
+        key = fields.get("Q_id")
+        if not isinstance(key, str) or not key:
+            raise UsageError(f"{where} has no 'Q_id'")
+        names = [
+            *_list(where, "aliases", fields.get("aliases")),
+            *_list(where, "demonyms", fields.get("demonyms", [])),
+        ]
+        if not all(isinstance(name, str) for name in names):
+            raise UsageError(f"{where}: 'aliases' and 'demonyms' must be lists of texts")
+        found[key] = tuple(dict.fromkeys(plain for name in names if (plain := one_line(name))))
+    return found
+
+
+def _read(path: Path) -> Iterator[tuple[str, Any]]:
+    """(where, JSON value) of every record of a file."""
     try:
         with path.open("rb") as raw:
             packed = raw.read(2) == b"\x1f\x8b"
             raw.seek(0)
             stream = cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if packed else cast(IO[bytes], raw)
-            text = io.TextIOWrapper(stream, encoding="utf-8-sig", newline="\n")
-            for where, row in _rows(path, text):
-                yield parse_record(where, row)
-    except UnicodeDecodeError:
-        raise UsageError(f"{path} is not UTF-8 text") from None
+            # Bytes that are no UTF-8 become lone surrogates, so that their line can be named.
+            text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="\n")
+            yield from _rows(path, text)
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise UsageError(f"{path} is damaged: {error}") from None
     except (OSError, ValueError) as error:
-        raise UsageError(
-            f"the data set {path} cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        raise UsageError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_hub(name: str, subset: str, split: str) -> Iterator[Record]:
@@ -80,8 +110,9 @@ def read_hub(name: str, subset: str, split: str) -> Iterator[Record]:
         for number, row in enumerate(rows, start=1):
             yield parse_record(f"{name}, {split}, row {number}", row)
     except (OSError, ValueError, RuntimeError) as error:
+        reason = next(iter(str(error).splitlines()), type(error).__name__)
         raise HlError(
-            f"{name} ({split}) cannot be read from the hub: {str(error).splitlines()[0][:300]}",
+            f"{name} ({split}) cannot be read from the hub: {reason[:300]}",
             hint="download the file yourself and name it: ?path=FILE",
         ) from None
 
@@ -100,17 +131,19 @@ def parse_record(where: str, row: Any) -> Record:
             more = "; the published test files have none" if key == "answer" else ""
             raise UsageError(f"{where} has no {key!r}{more}")
     question, answer = fields["question"], fields["answer"]
-    if not isinstance(question, str) or not normalise(question) or len(question) > MAX_QUESTION_CHARS:
+    if not isinstance(question, str) or not one_line(question) or len(question) > MAX_QUESTION_CHARS:
         raise UsageError(f"{where}: 'question' must be a text that is not empty")
     aliases = fields.get("answer_aliases") or []
     answers = [answer, *aliases] if isinstance(aliases, list) else []
-    if not answers or not all(isinstance(a, str) and a.strip() for a in answers):
+    if not answers or not all(isinstance(a, str) and one_line(a) for a in answers):
         raise UsageError(f"{where}: 'answer' and 'answer_aliases' must be texts that are not empty")
     passages = _paragraphs(where, fields) if "paragraphs" in fields else _context(where, fields)
+    answer_id = fields.get("answer_id")
     return Record(
-        _clean(question),
-        tuple(dict.fromkeys(_clean(str(a)) for a in answers)),
+        one_line(question),
+        tuple(dict.fromkeys(one_line(str(a)) for a in answers)),
         tuple(passages),
+        answer_id if isinstance(answer_id, str) else "",
         fields.get("answerable") is not False,
     )
 
@@ -122,7 +155,7 @@ def _paragraphs(where: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, st
         text = item.get("paragraph_text") if isinstance(item, Mapping) else None
         if not isinstance(title, str) or not isinstance(text, str):
             raise UsageError(f"{where}: a paragraph has no 'title' or no 'paragraph_text'")
-        yield _clean(title), _clean(text)
+        yield one_line(title), one_line(text)
 
 
 def _context(where: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -130,19 +163,20 @@ def _context(where: str, fields: Mapping[str, Any]) -> Iterator[tuple[str, str]]
     context = fields.get("context", [])
     if isinstance(context, Mapping):
         listed = cast(Mapping[str, Any], context)
-        pairs = zip(
-            _list(where, "context", listed.get("title")),
-            _list(where, "context", listed.get("sentences", listed.get("content"))),
-            strict=False,
-        )
-        context = [list(pair) for pair in pairs]
+        titles = _list(where, "context", listed.get("title"))
+        texts = _list(where, "context", listed.get("sentences", listed.get("content")))
+        if len(titles) != len(texts):
+            raise UsageError(
+                f"{where}: 'context' has {len(titles)} titles and {len(texts)} lists of sentences"
+            )
+        context = [list(pair) for pair in zip(titles, texts, strict=True)]
     for item in _list(where, "context", context):
         match item:
             case [str(title), [*sentences]] if all(isinstance(s, str) for s in sentences):
                 # HotpotQA's sentences bring their spaces along, 2Wiki's do not.
                 parts = cast(list[str], sentences)
                 text = "".join(p if i == 0 or p[:1].isspace() else " " + p for i, p in enumerate(parts))
-                yield _clean(title), _clean(text.strip())
+                yield one_line(title), one_line(text)
             case _:
                 raise UsageError(f"{where}: 'context' must hold pairs of a title and its sentences")
 
@@ -164,14 +198,13 @@ def _rows(path: Path, text: IO[str]) -> Iterator[tuple[str, Any]]:
         return
     for number, line in enumerate(window.lines(), start=1):
         if line.strip():
+            if _UNDECODED.search(line):
+                raise UsageError(f"{path}:{number} is not UTF-8 text")
             try:
-                yield f"{path}:{number}", json.loads(line)
-            except json.JSONDecodeError as error:
-                raise UsageError(
-                    f"{path}:{number} is not JSON: {error.msg} at column {error.colno}"
-                ) from None
+                value = json.loads(line)
             except (ValueError, RecursionError) as error:
-                raise UsageError(f"{path}:{number} is not JSON: {error}") from None
+                raise UsageError(f"{path}:{number} is not JSON: {json_fault(error)}") from None
+            yield f"{path}:{number}", value
 
 
 def _elements(window: "_Window") -> Iterator[tuple[str, Any]]:
@@ -187,6 +220,8 @@ def _elements(window: "_Window") -> Iterator[tuple[str, Any]]:
         yield window.value()
         window.skip(" \t\r\n")
     window.take("]")
+    window.skip(" \t\r\n")
+    window.end()
 
 
 class _Window:
@@ -234,6 +269,15 @@ class _Window:
             raise UsageError(f"{self._where(self._at)} has {found} where {character!r} was expected")
         self._at += 1
 
+    def end(self) -> None:
+        """Nothing may be left.
+
+        Raises:
+            UsageError: Something is.
+        """
+        if found := self.peek():
+            raise UsageError(f"{self._where(self._at)} has {found!r} after the end of the array")
+
     def value(self) -> tuple[str, Any]:
         """The next value, and where it stands.
 
@@ -249,9 +293,11 @@ class _Window:
                 # What is cut at the window's end looks wrong too: read on before believing it.
                 if len(self._buffer) - self._at < MAX_RECORD_CHARS and self._more():
                     continue
-                raise UsageError(f"{where} is not JSON: {error.msg}") from None
-            except RecursionError:
-                raise UsageError(f"{self._where(self._at)} is nested too deeply") from None
+                # The window's columns are not the file's.
+                reason = error.msg.removesuffix(" at").removesuffix(" starting")
+                raise UsageError(f"{where} is not JSON: {reason}") from None
+            except (ValueError, RecursionError) as error:
+                raise UsageError(f"{self._where(self._at)} is not JSON: {json_fault(error)}") from None
             where = self._where(self._at)
             self._at = end
             return where, value
@@ -260,14 +306,13 @@ class _Window:
         """Read on; what was parsed is forgotten."""
         piece = self._text.read(max(CHUNK, len(self._buffer) - self._at))
         self._line += self._buffer.count("\n", 0, self._at)
-        self._buffer, self._at = self._buffer[self._at :] + piece, 0
+        kept = self._buffer[self._at :]
+        self._buffer, self._at = kept + piece, 0
+        if found := _UNDECODED.search(piece):
+            line = self._line + self._buffer.count("\n", 0, len(kept) + found.start())
+            raise UsageError(f"{self._path}:{line} is not UTF-8 text")
         return bool(piece)
 
     def _where(self, at: int) -> str:
         line = self._line + self._buffer.count("\n", 0, min(at, len(self._buffer)))
         return f"{self._path}:{line} (record {self._record})" if self._record else f"{self._path}:{line}"
-
-
-def _clean(text: str) -> str:
-    """Text that every encoder accepts: lone surrogates replaced."""
-    return text.encode("utf-8", "replace").decode("utf-8")

@@ -7,12 +7,12 @@ built again; nothing is unpickled. The search knows no task, and equal queries g
 
 import asyncio
 import fcntl
-import hashlib
 import json
 import os
 import re
 import shutil
 import tempfile
+import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +22,7 @@ from typing import Any
 
 from hl.errors import HlError, UsageError
 from hl.tasks.base import Progress
+from hl.tasks.digests import file_digest
 from hl.tasks.passages import TEXTS, Stored, read_passages
 
 LAYOUT = "1"
@@ -58,17 +59,13 @@ def index_dir() -> Path:
     return Path(platformdirs.user_cache_dir("hl")) / "indexes"
 
 
-def file_digest(path: Path) -> str:
-    """Hex sha256 of a file.
+def corpus_digest(path: Path) -> str:
+    """Hex sha256 of a corpus; it is read for that once, and again where it changed.
 
     Raises:
         UsageError: It cannot be read.
     """
-    try:
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except (OSError, ValueError) as error:
-        raise UsageError(f"the corpus {path} cannot be read: {_why(error)}") from None
+    return file_digest(path, index_dir().with_name("digests"))
 
 
 def open_corpus(path: Path, on_progress: Progress | None = None) -> "Corpus":
@@ -84,7 +81,7 @@ def open_corpus(path: Path, on_progress: Progress | None = None) -> "Corpus":
     """
     import bm25s
 
-    digest = file_digest(path)
+    digest = corpus_digest(path)
     folder = index_dir() / f"{digest[:32]}-bm25s-{bm25s.__version__}-{LAYOUT}"
     if (found := _load(folder, path, digest)) is not None:
         return found
@@ -151,9 +148,14 @@ class Corpus:
                 hint=f"rm -r {self.folder}",
             ) from None
 
-    async def search(self, query: str, k: int) -> Sequence[tuple[str, str]]:
-        """`find` beside the event loop."""
-        return await asyncio.to_thread(self.find, query, k)
+    async def search(self, query: str, k: int) -> tuple[Sequence[tuple[str, str]], float]:
+        """`find` beside the event loop, and the processor seconds it took: waiting for a thread is nobody's time."""
+        return await asyncio.to_thread(self._timed, query, k)
+
+    def _timed(self, query: str, k: int) -> tuple[Sequence[tuple[str, str]], float]:
+        started = time.thread_time()
+        found = self.find(query, k)
+        return found, time.thread_time() - started
 
 
 # --- building ------------------------------------------------------------------------------------------------------

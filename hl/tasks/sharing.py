@@ -19,13 +19,19 @@ MINIMUM: Mapping[Role, int] = {Role.EVALUATION: 4, Role.SCORING: 4, Role.FEEDBAC
 """Smaller sets measure nothing; a size asked for below these is itself the minimum."""
 
 
-def share_out(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> dict[Role, list[Item]]:
+WIDER = "choose wider parameters or another task"
+
+
+def share_out(
+    pool: Sequence[Item], sizes: Mapping[Role, int], source: str, hint: str = WIDER
+) -> dict[Role, list[Item]]:
     """Divide too few questions over the sets.
 
     Args:
         pool: Distinct questions, fewer than the sizes sum to; dealt in order of their ids: no order of difficulty.
         sizes: What was asked for.
         source: What has too few, for the message.
+        hint: How to have more.
 
     Raises:
         HlError: Not even the minimal sets can be filled.
@@ -34,7 +40,7 @@ def share_out(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> d
     if len(pool) < sum(least.values()):
         raise HlError(
             f"{source} has only {len(pool)} distinct questions; at least {sum(least.values())} are needed",
-            hint="choose wider parameters or another task",
+            hint=hint,
         )
     total = max(1, sum(sizes.values()))
     reported = min(sizes[Role.EVALUATION], max(len(pool) * sizes[Role.EVALUATION] // total, len(pool) // 3))
@@ -53,13 +59,16 @@ def share_out(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> d
     return {role: [next(ordered) for _ in range(counts[role])] for role in PRIORITY}
 
 
-def deal(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> tuple[dict[Role, list[Item]], str]:
+def deal(
+    pool: Sequence[Item], sizes: Mapping[Role, int], source: str, hint: str = WIDER
+) -> tuple[dict[Role, list[Item]], str]:
     """The four sets from a pool: dealt in order of the ids' hashes, evaluation first.
 
     Args:
         pool: Distinct questions.
         sizes: What was asked for.
         source: Where they come from, for messages.
+        hint: How to have more, should there be too few.
 
     Returns:
         The sets, and one sentence where they became smaller; else an empty text.
@@ -69,7 +78,7 @@ def deal(pool: Sequence[Item], sizes: Mapping[Role, int], source: str) -> tuple[
     """
     ordered = sorted(pool, key=lambda item: hashlib.sha256(item[0].id.encode()).digest())
     if len(ordered) < sum(sizes.values()):
-        items = share_out(ordered, sizes, source)
+        items = share_out(ordered, sizes, source, hint)
         return items, shortage(source, len(ordered), sizes, items)
     rest = iter(ordered)
     return {role: [next(rest) for _ in range(sizes[role])] for role in PRIORITY}, ""

@@ -77,19 +77,35 @@ def number(answer: str, gold: str) -> float:
 
 
 _PUNCTUATION = str.maketrans("", "", string.punctuation)
-_ARTICLES = frozenset({"a", "an", "the"})
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def squad_words(text: str) -> list[str]:
-    """SQuAD's normalisation: lower case, no ASCII punctuation, no articles, split at white space."""
-    return [word for word in text.lower().translate(_PUNCTUATION).split() if word not in _ARTICLES]
+    """SQuAD's normalisation (evaluate-v1.1.py): lower case, no ASCII punctuation, no articles, split at white space.
+
+    Other marks stay, such as curly quotes and dashes, and end a word where an article is looked for.
+    """
+    return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
+
+
+def same_words(answer: str, gold: str) -> float:
+    """SQuAD's exact match: 1 for the same words in the same order.
+
+    A gold that has no words left, such as `The` or `!!!`, is compared as it is written, case and white space aside:
+    by the official rule every other answer without words would be right too.
+    """
+    theirs = squad_words(gold)
+    if not theirs:
+        return float(answer.lower().split() == gold.lower().split() != [])
+    return float(squad_words(answer) == theirs)
 
 
 def f1(answer: str, gold: str) -> float:
-    """Harmonic mean of precision and recall over words."""
-    ours, theirs = squad_words(answer), squad_words(gold)
-    if not ours or not theirs:
-        return float(ours == theirs)
+    """SQuAD's F1: harmonic mean of precision and recall over words; `same_words` where the gold has no words left."""
+    theirs = squad_words(gold)
+    if not theirs:
+        return same_words(answer, gold)
+    ours = squad_words(answer)
     common = (Counter(ours) & Counter(theirs)).total()
     return 2 * common / (len(ours) + len(theirs))
 

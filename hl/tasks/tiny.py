@@ -104,7 +104,11 @@ def make_world(seed: str = "0") -> World:
         *(("bridge", *q) for q in _bridges(works, people, towns, countries, rivers, lies, flows)),
         *(("comparison", *q) for q in _comparisons(rng, works, people)),
     ]
-    return World(tuple(passages), tuple(dict.fromkeys(questions)))
+    once: dict[tuple[str, ...], tuple[str, str, str]] = {}
+    for found in questions:
+        # "A or B?" and "B or A?" have the same words, and are one question.
+        once.setdefault(tuple(sorted(re.findall(r"\w+", found[1]))), found)
+    return World(tuple(passages), tuple(once.values()))
 
 
 def shuffled(passages: Sequence[tuple[str, str]], seed: int = 0) -> list[tuple[str, str]]:

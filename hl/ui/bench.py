@@ -57,6 +57,10 @@ class BenchProgress:
         """So many of a task's questions are made."""
         self._display.update(Snapshot(phase=f"questions of {task}", done=done, total=total))
 
+    def index(self, task: str, done: int, total: int) -> None:
+        """The index of a task's corpus is built: how far, in thousandths."""
+        self._display.update(Snapshot(phase=f"index of {task}", done=done, total=total))
+
     def cell(self, name: str, number: int, total: int) -> None:
         """A cell begins."""
         self._name, self._number, self._total = name, number, total

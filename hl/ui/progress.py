@@ -4,7 +4,7 @@ when live.
 
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Protocol
@@ -68,6 +68,11 @@ def open_progress(*, quiet: bool = False, stream: IO[str] | None = None) -> Prog
     if not quiet and target.isatty() and wants_colour(target):
         return LiveProgress(target)
     return PlainProgress(target, quiet=quiet)
+
+
+def index_progress(display: ProgressDisplay) -> Callable[[int, int], None]:
+    """Tells a display how far the index of a corpus is; called with thousandths."""
+    return lambda done, total: display.update(Snapshot(phase="index", done=done, total=total))
 
 
 def render_snapshot(snapshot: Snapshot) -> str:

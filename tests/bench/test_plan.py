@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hl.bench.choice import TINY_FAMILIES, qa_tasks, reasoning_gym_tasks
+from hl.bench.choice import TINY_FAMILIES, reasoning_gym_tasks
 from hl.bench.manifest import difference
 from hl.bench.models import Model, configured, parse_model
 from hl.bench.plan import BenchTask, Plan, Settings, attempts, cells, check, proposer_calls
@@ -119,8 +119,6 @@ def test_tracks_give_the_families() -> None:
         names(families="gdc")
     with pytest.raises(UsageError, match="no name is left"):
         names(families=" , ")
-    with pytest.raises(UsageError, match="did you mean 'musique'"):
-        qa_tasks("muzique")
 
 
 def test_what_cannot_be_run_is_refused() -> None:

@@ -31,6 +31,14 @@ def test_init_makes_a_repository_that_searches_and_so_does_its_clone(
         ran = hl("run", question, "--trace", cwd=place, env=env)
         assert ran.code == 0, ran.err
         assert f"search <- {question}" in ran.out
+        assert ("index" in ran.err) == (place == agent)
+    # Elsewhere the index is built where it is first needed, and one can see how far it is.
+    for number, command in enumerate((["run", question], ["eval", "-n", "2"], ["revise", "--rounds", "1"])):
+        fresh = {**env, "HL_CACHE_DIR": str(tmp_path / f"cache-{number}")}
+        sizes = ["-c", "round.proposals=1", "-c", "round.scoring=2", "-c", "round.feedback=2"]
+        shown = hl(*sizes, *command, cwd=tmp_path / "clone", env=fresh)
+        assert shown.code == 0, shown.err
+        assert "index 250/1000" in shown.err and "index" not in shown.out
     corpus = tmp_path / "clone" / "questions" / "corpus.jsonl"
     corpus.write_text(corpus.read_text().replace("novel", "poem"))
     changed = hl("run", question, cwd=tmp_path / "clone", env=env)
@@ -41,7 +49,6 @@ def test_init_makes_a_repository_that_searches_and_so_does_its_clone(
     ("task", "code", "message"),
     [
         ("qa:tinny", 2, "did you mean 'tiny'?"),
-        ("qa:hotpotqa", 8, 'pip install "harness-learning[qa]"'),
         ("qa:musique?path=broken.jsonl", 2, "broken.jsonl:17 is not JSON"),
         ("qa:musique?path=good.jsonl&corpus=broken.jsonl", 2, "broken.jsonl:17 is not JSON"),
         ("qa:musique?path=good.jsonl&corpus=missing.jsonl", 2, "missing.jsonl cannot be read: No such file"),
@@ -80,6 +87,37 @@ def test_a_corpus_of_the_user_s_needs_trust_in_a_clone(hl: Run, tmp_path: Path, 
     subprocess.run(["git", "clone", "-q", "agent", "clone"], cwd=tmp_path, check=True)
     refused = hl("run", "Who is 7?", cwd=tmp_path / "clone", env=env)
     assert refused.code == 4 and "hl config trust" in refused.err
+
+
+def test_the_paper_s_three_datasets_make_one_run(hl: Run, tmp_path: Path, env: dict[str, str]) -> None:
+    for name in ("hotpotqa", "2wiki"):
+        rows = [
+            {"question": f"Who is {i}?", "answer": f"P{i}", "context": [[f"P{i}", [f"Is {i}."]]]}
+            for i in range(40)
+        ]
+        (tmp_path / f"{name}.json").write_text(json.dumps(rows))
+    rows = [{"question": f"Who is {i}?", "answer": f"P{i}", "paragraphs": []} for i in range(40)]
+    (tmp_path / "musique.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "wiki.jsonl").write_text("".join(render_passage(f"P{i}", f"Is {i}.") for i in range(40)))
+    datasets = ["hotpotqa=hotpotqa.json", "musique=musique.jsonl?corpus=wiki.jsonl", "2wiki=2wiki.json"]
+    options = [part for text in datasets for part in ("--dataset", text)]
+    options += ["--solver", "reader=scripted:reader", "--contexts", "1", "--proposals", "2"]
+    options += ["--feedback", "2", "--scoring", "2", "--evaluation", "4"]
+    done = hl("bench", "qa", *options, env=env)
+    assert done.code == 0, done.err
+    run = tmp_path / "bench-runs" / "qa-hotpotqa-musique-2wiki"
+    tasks = json.loads((run / "manifest.json").read_text())["tasks"]
+    assert [(t["family"], t["cluster"], t["role"]) for t in tasks] == [
+        ("hotpotqa", "hotpotqa", "rl"),
+        ("musique", "musique", "unseen"),
+        ("2wiki", "2wiki", "unseen"),
+    ]
+    for title in ("One step, unseen families", "One step, training families", "training and unseen families"):
+        assert title in done.out
+    assert "index of qa:hotpotqa?path=hotpotqa.json" in done.err
+    (tmp_path / "wiki.jsonl").unlink()  # a finished run needs its corpora no more
+    again = hl("bench", "qa", *options, env=env)
+    assert again.code == 0 and again.out == done.out
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import ast
 import asyncio
+import time
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,41 @@ def test_it_holds_no_world_and_knows_no_harness() -> None:
     imported = {n.module for n in ast.walk(ast.parse(text)) if isinstance(n, ast.ImportFrom)}
     assert imported == {"collections.abc", "hl.types"}
     assert "<answer>" not in text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who was born earlier, ",
+        "Who was born earlier, a or ",
+        "Did a and ",
+        "In which town was the author of the novel ",
+        "Xx: She was born in 1 in Tt.\nTt: The river Aa",
+        "Aa " + " " * 20,
+        "Aa: b\n",
+    ],
+)
+def test_reading_takes_time_in_proportion_to_the_text(text: str) -> None:
+    def seconds(times: int) -> float:
+        prompt = text * times + "\nWhich river flows through the birthplace of Xx?"
+        best = 9e9
+        for _ in range(3):
+            started = time.process_time()
+            read([Message("user", prompt)])
+            best = min(best, time.process_time() - started)
+        return best
+
+    # Eight times the text: 8 times the work where it is linear, 64 or 512 times where it is not.
+    assert seconds(1600) < 32 * max(seconds(200), 1e-4)
+
+
+def test_what_is_asked_about_is_a_name_not_a_page() -> None:
+    assert ask(f"Who was born earlier, {'Cc' * 60} or Ii Jj?") == UNKNOWN
+    assert ask("Who was born earlier, Cc Dd\nor Ii Jj?") == UNKNOWN
+    long = "Cc " * 30
+    assert ask(f"Who was born earlier, {long}or Ii Jj?") == long.strip()
+
+
+def test_a_long_name_is_read_in_one_way() -> None:
+    text = "Xx: She was born in 1900 in Tt.\nTt: The river " + "A" * 200 + " flows on."
+    assert ask("Which river flows through the birthplace of Xx?", text) == UNKNOWN

@@ -116,8 +116,8 @@ PASSAGES = (
 """What every search finds."""
 
 
-async def find(query: str, k: int) -> Sequence[tuple[str, str]]:
-    return PASSAGES[:k]
+async def find(query: str, k: int) -> tuple[Sequence[tuple[str, str]], float]:
+    return PASSAGES[:k], 0.0
 
 
 def run(harness: Harness, talk: Talk, *questions: str) -> list[Attempt]:

@@ -61,3 +61,8 @@ def test_the_wrong_type_is_named(key: str, text: str) -> None:
 def test_unknown_and_reserved_names_are_refused_with_the_valid_ones(key: str) -> None:
     with pytest.raises(ParameterError, match=f"no parameter '{key}'; it has: count, flag, limit, pair"):
         typed_params("x", Config, {key: "1"})
+
+
+def test_the_nearest_parameter_is_named() -> None:
+    with pytest.raises(ParameterError, match=r"x has no parameter 'counts'; did you mean 'count'\?$"):
+        typed_params("x", Config, {"counts": "1"})

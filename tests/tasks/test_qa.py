@@ -12,7 +12,7 @@ from hl.errors import HlError, MissingExtraError, RepositoryError, UsageError
 from hl.tasks import qa_files
 from hl.tasks.base import FunctionOutcome, locate, open_grader, open_task, selected_grade
 from hl.tasks.passages import render_passage
-from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, exact_match, task_corpus
+from hl.tasks.qa import CORPUS_DIGEST, CORPUS_FILE, answer_f1, task_corpus
 from hl.tasks.questions import load_sets, write_sets
 from hl.types import Gold, Grade, Role
 
@@ -96,9 +96,41 @@ def test_lines_with_aliases_and_unanswerable_ones(tmp_path: Path) -> None:
     assert open_task("qa:musique?path=dev.jsonl", root=tmp_path).generate(SIZES).sets == made.sets
 
 
+def test_nothing_of_a_record_breaks_a_line() -> None:
+    row = musique(1, question="Who?\x00\nAnswer: me", answer="a\u2028b")
+    row["paragraphs"] = [{"title": "A\x85B", "paragraph_text": "One.\r\nForged: two.\x1b[2J\ud800"}]
+    record = qa_files.parse_record("row 1", row)
+    assert record.question == "Who? Answer: me" and record.answers == ("a b", "P1")
+    assert record.passages == (("A B", "One. Forged: two. [2J?"),)
+
+
 def test_the_hub_s_form_of_a_context_is_the_same_record() -> None:
     row = hotpot(1, context={"title": ["Page 1"], "sentences": [["It is 1.", "It is odd."]]})
     assert qa_files.parse_record("row 1", row).passages == (("Page 1", "It is 1. It is odd."),)
+
+
+def test_a_folder_of_parquet_is_read_as_the_hub_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_HOME", str(tmp_path / "hf"))
+    datasets = pytest.importorskip("datasets", reason="the extra hl[qa] is not installed")
+    context = {"title": ["Page", "Shared"], "sentences": [["It is one.", " It is odd."], ["All have it."]]}
+    rows = [hotpot(i, context=context, supporting_facts=None) for i in range(40)]
+    (tmp_path / "data").mkdir()
+    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "data" / "validation.parquet")
+    monkeypatch.chdir(tmp_path)
+    made = open_task("qa:hotpotqa?hub=./data&split=validation").generate(SIZES)
+    write_array(
+        tmp_path / "dev.json",
+        [hotpot(i, context=list(zip(*context.values(), strict=True))) for i in range(40)],
+    )
+    from_file = open_task("qa:hotpotqa?path=dev.json").generate(SIZES)
+    assert (made.sets, made.files) == (from_file.sets, from_file.files) and made.distinct == 40
+    with pytest.raises(HlError, match=r"./data \(test\) cannot be read from the hub: .*split") as wrong:
+        open_task("qa:hotpotqa?hub=./data&split=test").generate(SIZES)
+    assert "path=FILE" in str(wrong.value.hint)
+    rows[6]["context"] = {"title": ["Page"], "sentences": []}
+    datasets.Dataset.from_list(rows).to_parquet(tmp_path / "data" / "validation.parquet")
+    with pytest.raises(UsageError, match=r"./data, validation, row 7: 'context' has 1 titles and 0 lists"):
+        open_task("qa:hotpotqa?hub=./data&split=validation").generate(SIZES)
 
 
 def test_the_hub_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +150,13 @@ def test_the_hub_needs_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
         (musique(77, answer=""), r"dev.jsonl:17: 'answer' and 'answer_aliases' must be texts"),
         (musique(77, paragraphs=[{"title": "a"}]), r"dev.jsonl:17: a paragraph has no"),
         (hotpot(77, context=[["a", "b"]]), r"dev.jsonl:17: 'context' must hold pairs"),
-        ("[" * 100_000, r"dev.jsonl:17 is not JSON"),
+        ("[" * 100_000, r"dev.jsonl:17 is not JSON: it is nested too deeply$"),
+        ('{"question": "a\x01"}', r"dev.jsonl:17 is not JSON: Invalid control character at column 16$"),
+        (musique(77, answer="\x00 \u2028"), r"dev.jsonl:17: 'answer' and 'answer_aliases' must be texts"),
+        (
+            hotpot(77, context={"title": ["a", "b"], "sentences": [["c"]]}),
+            r"dev.jsonl:17: 'context' has 2 titles and 1 lists of sentences",
+        ),
     ],
 )
 def test_a_broken_line_is_named(tmp_path: Path, row: Any, message: str) -> None:
@@ -152,7 +190,20 @@ def test_files_that_hold_no_questions_are_named(tmp_path: Path) -> None:
     for name, data, message in (
         ("empty.json", b"", "has no questions"),
         ("none.json", b"[]", "has no questions"),
-        ("binary.json", b'[{"question": "\xff"}]', "is not UTF-8 text"),
+        ("binary.json", b'[{"question":\n "\xff"}]', r"binary.json:2 is not UTF-8 text"),
+        (
+            "binary.jsonl",
+            b'{"question": "a"\n{"question": "\xff"}'.replace(b'"a"', b'"a", "answer": "b"}'),
+            r"binary.jsonl:2 is not UTF-8",
+        ),
+        ("more.json", b'[]\n\n{"question": "a"}', r"more.json:3 has '\{' after the end of the array"),
+        ("twice.json", b"[] []", r"twice.json:1 has '\[' after the end of the array"),
+        ("long.json", b'[{"question": ' + b"9" * 5000 + b"}]", r"long.json:1 .* a number of it is too long$"),
+        (
+            "control.json",
+            b'[{"question":\n"a\x01"}]',
+            r"control.json:2 \(record 1\) is not JSON: Invalid control character$",
+        ),
         ("cut.json.gz", gzip.compress(b"[" + b" " * 9000)[:-9], "is damaged"),
     ):
         (tmp_path / name).write_bytes(data)
@@ -162,15 +213,19 @@ def test_files_that_hold_no_questions_are_named(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="come without passages"):
         open_task("qa:hotpotqa?path=bare.json", root=tmp_path).generate(SIZES)
     write_array(tmp_path / "few.json", [hotpot(i) for i in range(5)])
-    with pytest.raises(HlError, match="only 5 distinct questions"):
+    with pytest.raises(HlError, match="only 5 distinct questions") as few:
         open_task("qa:hotpotqa?path=few.json", root=tmp_path).generate(SIZES)
+    assert few.value.hint == "name a data set with more questions"
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("qa:hotpot", r"no question-answering task 'qa:hotpot'; did you mean 'hotpotqa'\?"),
-        ("qa:tiny?path=a", r"qa:tiny has no parameter 'path'; it has: seed, metric"),
+        ("qa:tiny?path=a", r"qa:tiny has no parameter 'path'"),
+        ("qa:tiny?sed=1", r"qa:tiny has no parameter 'sed'; did you mean 'seed'\?"),
+        ("qa:2wiki?alias=a", r"no parameter 'alias'; did you mean 'aliases'\?"),
+        ("qa:hotpotqa?aliases=a", r"qa:hotpotqa has no parameter 'aliases'"),
         ("qa:musique?metric=bleu", r"must be em or f1, not 'bleu'"),
         ("qa:musique?path=a&hub=b", r"from a file or from the hub"),
         ("qa:musique?corpus=", r"parameter 'corpus' of qa:musique is empty"),
@@ -180,6 +235,53 @@ def test_files_that_hold_no_questions_are_named(tmp_path: Path) -> None:
 def test_a_wrong_name_is_refused(name: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
         open_task(name)
+
+
+# --- aliases of 2Wiki --------------------------------------------------------------------------------------
+
+
+def alias(key: Any, *names: Any, **more: Any) -> dict[str, Any]:
+    return {"Q_id": key, "aliases": list(names), "demonyms": [], **more}
+
+
+def test_aliases_of_2wiki_are_accepted_answers(tmp_path: Path) -> None:
+    rows = [hotpot(i, answer_id=f"Q{i}" if i % 2 else None) for i in range(40)]
+    write_array(tmp_path / "dev.json", rows)
+    lines = [alias(f"Q{i}", f"P. {i}", f"Page {i}", " ", demonyms=[f"Pager {i}"]) for i in range(60)]
+    packed = gzip.compress("".join(json.dumps(line) + "\n" for line in lines).encode())
+    (tmp_path / "id aliases.json").write_bytes(packed)
+    task = open_task("qa:2wiki?path=dev.json&aliases=id%20aliases.json", root=tmp_path)
+    made = task.generate(SIZES)
+    assert task.spec == open_task("qa:2wiki").spec
+    for gold in made.sets.evaluation.golds:
+        i = int(str(gold.answer).split()[1])
+        more = [f"P. {i}", f"Pager {i}"] if i % 2 else []
+        assert json.loads(gold.entry)["answers"] == [f"Page {i}", *more]
+        best = asyncio.run(task.grader(no_function).grade(gold, f"the pager {i}"))
+        assert best.strict == float(i % 2)
+    write_array(tmp_path / "old.json", [hotpot(i) for i in range(40)])
+    with pytest.raises(UsageError, match=r"old.json have no 'answer_id'"):
+        open_task("qa:2wiki?path=old.json&aliases=id%20aliases.json", root=tmp_path).generate(SIZES)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ('{"Q_id": "Q1"', r"a.json:3 is not JSON: Expecting ',' delimiter at column"),
+        ("[1]", r"a.json:3 has no 'Q_id'"),
+        ('{"aliases": []}', r"a.json:3 has no 'Q_id'"),
+        ('{"Q_id": "Q1", "aliases": "x"}', r"a.json:3: 'aliases' must be a list"),
+        (
+            '{"Q_id": "Q1", "aliases": [], "demonyms": [1]}',
+            r"a.json:3: 'aliases' and 'demonyms' must be lists of",
+        ),
+    ],
+)
+def test_a_broken_line_of_aliases_is_named(tmp_path: Path, line: str, message: str) -> None:
+    write_array(tmp_path / "dev.json", [hotpot(i) for i in range(40)])
+    (tmp_path / "a.json").write_text(f"{json.dumps(alias('Q1', 'x'))}\n\n{line}\n")
+    with pytest.raises(UsageError, match=message):
+        open_task("qa:2wiki?path=dev.json&aliases=a.json", root=tmp_path).generate(SIZES)
 
 
 # --- grading -----------------------------------------------------------------------------------------------
@@ -212,9 +314,20 @@ def test_the_metric_says_which_grade_makes_the_score() -> None:
     assert selected_grade("reasoning-gym:gcd", "raw") == "raw"
 
 
-def test_the_rules_agree_with_squad_s_own_examples() -> None:
-    assert exact_match("The  New-York  times", "newyork Times") == 1.0
-    assert answer_f1("a b c", "c b b") == pytest.approx(0.8)
+@pytest.mark.parametrize(
+    ("answer", "gold", "f1"),
+    [
+        # hotpot_evaluate_v1.py: yes, no and noanswer on either side earn all or nothing.
+        ("yes", "yes, they did", 0.0),
+        ("no", "no one", 0.0),
+        ("noanswer", "noanswer", 1.0),
+        ("No answer", "noanswer", 0.0),
+        ("The yes!", "yes", 1.0),
+        ("a b c", "c b b", 0.8),
+    ],
+)
+def test_closed_answers_share_words_with_nothing(answer: str, gold: str, f1: float) -> None:
+    assert answer_f1(answer, gold) == pytest.approx(f1)
 
 
 # --- the corpus --------------------------------------------------------------------------------------------

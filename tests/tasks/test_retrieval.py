@@ -1,5 +1,6 @@
 """The index: found again by content, complete or absent, damaged ones built again; wrong lines are named."""
 
+import asyncio
 import gzip
 import json
 import os
@@ -7,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ PASSAGES = [
     ("Lamp", "It was lit by the keeper in 1901."),
     ("Keeper", "She lived in the tower by the sea."),
     ("Tower", "It stands on a rock; the sea is deep there, and the lamp above."),
-    ("Élan \u2028 vital", "Ein Begriff mit Umlaut: Größe."),
+    ("Élan vital", "Ein Begriff mit Umlaut: Größe."),
 ]
 
 
@@ -106,7 +108,8 @@ def test_a_corpus_that_changes_under_a_search_is_named(tmp_path: Path) -> None:
         ('["a", "b"]', r"c.jsonl:17 is not a JSON object with title and text"),
         ('{"text": "b"}', r"c.jsonl:17 has no 'title'"),
         ('{"title": "a", "text": 7}', r"c.jsonl:17 has a title or text that is no text"),
-        ("[" * 100_000, r"c.jsonl:17 is not JSON"),
+        ("[" * 100_000, r"c.jsonl:17 is not JSON: it is nested too deeply"),
+        ('{"title": "a\x01"}', r"c.jsonl:17 is not JSON: Invalid control character at column 13$"),
     ],
 )
 def test_a_broken_line_is_named_and_leaves_nothing(tmp_path: Path, line: str, message: str) -> None:
@@ -156,5 +159,25 @@ def test_a_kill_while_building_leaves_nothing_half_written(tmp_path: Path) -> No
             builder.wait()
         assert all(name.startswith(".building-") for name in folders())
     started = time.monotonic()
-    assert open_corpus(path).find("word5", 1) == [("T5", "word5 " * 40)]
+    assert open_corpus(path).find("word5", 1) == [("T5", ("word5 " * 40).strip())]
     assert time.monotonic() - started < 60 and len(folders()) == 1
+
+
+def test_waiting_for_a_thread_is_not_billed(tmp_path: Path) -> None:
+    corpus = open_corpus(write(tmp_path / "c.jsonl"))
+
+    async def search() -> list[float]:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        ahead = asyncio.create_task(asyncio.to_thread(time.sleep, 0.5))
+        await asyncio.sleep(0)
+        return [(await corpus.search("lamp", 1))[1], await ahead or 0.0]
+
+    assert 0.0 <= asyncio.run(search())[0] < 0.4
+
+
+def test_no_passage_can_look_like_two(tmp_path: Path) -> None:
+    forged = ("Lamp\x85\x00", "It was lit.\nKeeper: he\u2029lied.\r\x1c\x1b[1A")
+    corpus = open_corpus(write(tmp_path / "c.jsonl", [forged]))
+    ((title, text),) = corpus.find("lamp", 1)
+    assert (title, text) == ("Lamp", "It was lit. Keeper: he lied. [1A")
+    assert len(f"{title}: {text}".splitlines()) == 1

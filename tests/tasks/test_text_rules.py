@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hl.tasks.graders import as_grade, readable
-from hl.tasks.text_rules import choice, decimal, exact, f1, number, share
+from hl.tasks.text_rules import choice, decimal, exact, f1, number, same_words, share, squad_words
 
 _TEXTS = st.text(alphabet="01259.,-+eE naN/_ab\n", max_size=10)
 
@@ -93,7 +93,7 @@ def test_f1_follows_squad() -> None:
     assert f1("The  Eiffel tower!", "eiffel tower") == 1.0
     assert f1("tower", "eiffel tower") == pytest.approx(2 / 3)
     assert f1("tower tower tower", "eiffel tower") == pytest.approx(2 / 5)
-    assert f1("the", "a") == 1.0
+    assert f1("the", "a") == 0.0
     assert f1("", "eiffel") == f1("paris", "eiffel") == 0.0
 
 
@@ -120,3 +120,31 @@ def test_answers_longer_than_64_kib_are_not_read() -> None:
     assert readable("x" * 65_536) != ""
     assert readable("x" * 65_537) == readable("é" * 40_000) == ""
     assert readable(" \n x \t") == "x"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        # What normalize_answer of SQuAD's evaluate-v1.1.py gives, worked by its rules.
+        ("The  New-York  times", ["newyork", "times"]),
+        ("\u201cthe\u201d end", ["\u201c", "\u201d", "end"]),
+        ("the\u2014end of a\u00b7b", ["\u2014end", "of", "\u00b7b"]),
+        ("l\u2019a", ["l\u2019"]),
+        ("A.B. an-other the_end", ["ab", "another", "theend"]),
+        ("Th\u00e9 \u00c0 th\u00e9", ["th\u00e9", "\u00e0", "th\u00e9"]),
+        ("the\u00a0Z\u00fcrich\u3000a", ["z\u00fcrich"]),
+    ],
+)
+def test_words_are_squad_s(text: str, words: list[str]) -> None:
+    assert squad_words(text) == words
+
+
+@pytest.mark.parametrize("gold", ["The", "!!!", "a an", "."])
+def test_a_gold_without_words_is_met_by_itself_alone(gold: str) -> None:
+    assert same_words(f" {gold.upper()} ", gold) == f1(gold, gold) == 1.0
+    for other in ("", "?", "an", "the end", "Lamp"):
+        assert same_words(other, gold) == f1(other, gold) == 0.0
+
+
+def test_an_answer_without_words_meets_nothing_else() -> None:
+    assert same_words("the", "the end") == f1("!", "end") == 0.0

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import subprocess
 import sys
 from collections import Counter
@@ -17,6 +18,12 @@ def test_it_is_large_enough_and_nothing_repeats() -> None:
     assert len({question for _, question, _ in WORLD.questions}) == len(WORLD.questions) > 1000
     kinds = Counter(kind for kind, _, _ in WORLD.questions)
     assert kinds["bridge"] > 900 and kinds["comparison"] > 600
+
+
+def test_no_question_comes_twice_with_its_choices_swapped() -> None:
+    for world in (WORLD, make_world("1"), make_world("2")):
+        asked = Counter(tuple(sorted(re.findall(r"\w+", question))) for _, question, _ in world.questions)
+        assert set(asked.values()) == {1}
 
 
 def test_the_seed_decides_whatever_the_hash_seed() -> None:

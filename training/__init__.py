@@ -1,0 +1,10 @@
+"""Training the proposer: contexts and teacher rows, supervised fine-tuning, GRPO.
+
+    settings.py   a TOML file and `-c` texts -> frozen Settings        contexts.py  what a proposer is asked to revise
+    data.py       teacher's revisions -> rows that held up             patterns.py  what kind of revision a row is
+    rewards.py    a reply -> p, b, c and J, in the rooms of hl         gate.py      what is checked before training
+    models.py     weights, tokenizer, LoRA                             sft.py, grpo.py: one readable main each
+
+torch and its company are imported by models.py, sft.py and grpo.py only. `hl` imports this package in
+`hl/commands/train.py` and nowhere else.
+"""
