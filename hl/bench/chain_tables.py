@@ -7,7 +7,7 @@ from hl.bench import estimates
 from hl.bench.arms import Arm, left_out, shared_cells
 from hl.bench.costs import Spent, spent
 from hl.bench.curves import Chain, Curve, curve, difference, read_chains
-from hl.bench.estimates import estimate, parts, read_cells
+from hl.bench.estimates import FEW_CLUSTERS, estimate, parts, read_cells
 from hl.bench.rows import CHAIN, INDEPENDENT, Row
 from hl.bench.table import Entry, Table
 from hl.bench.text import (
@@ -15,10 +15,12 @@ from hl.bench.text import (
     above_text,
     arm_text,
     clusters_text,
+    difference_texts,
     fixed_text,
     floor_text,
     gain_text,
     mean_text,
+    span_text,
     told,
 )
 
@@ -74,7 +76,7 @@ def _by_round(
                     mean_text(p.head),
                     gain_text(gain),
                     fixed_text(gain),
-                    clusters_text(gain),
+                    clusters_text(gain, warn=False),
                     floor_text(p.floor if n else None),
                     above_text(gain, p.floor),
                     mean_text(p.chosen),
@@ -108,9 +110,12 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Chain]]) -> list[str]:
     families = len({c.family for c in first})
     notes = [
         f"mean over {_number(families, 'task')} ({_number(len(first), 'chain')}), "
-        f"{len(first[0].steps[0].proposals)} evaluation questions each",
+        f"{span_text(len(c.steps[0].proposals) for c in first)} evaluation questions each",
         "± of the best so far takes the choice as made: no draw chooses anew",
     ]
+    clusters = len({c.cluster for c in first})
+    if 1 < clusters < FEW_CLUSTERS:
+        notes.append(f"{clusters} clusters: too few for an interval over clusters")
     if len(first) == families:
         notes.append("one chain a task: the spread between chains is unmeasured")
     return notes
@@ -122,7 +127,7 @@ def _told_of(name: str, chains: Sequence[Chain], found: Curve) -> str:
     few = {c.family: c.blocks for c in chains if c.blocks < len(c.steps) - 1}
     if few:
         counts = ", ".join(f"{family} {blocks}" for family, blocks in few.items())
-        words += f"; too few questions for a new block every round, different scoring blocks: {counts}"
+        words += f"; too few questions for a new scoring block every round, different ones: {counts}"
     return words
 
 
@@ -138,17 +143,7 @@ def _comparison(by_arm: Mapping[Arm, Sequence[Chain]], arms: Sequence[Arm]) -> l
                 (Entry("head", "head"), difference(chains, base, lambda s: s.head)),
                 (Entry("best so far, by scoring", "chosen"), difference(chains, base, lambda s: s.chosen)),
             ):
-                lines.append(
-                    (
-                        label,
-                        what,
-                        gain_text(found),
-                        fixed_text(found),
-                        clusters_text(found),
-                        floor_text(floor),
-                        above_text(found, floor),
-                    )
-                )
+                lines.append((label, what, *difference_texts(found, floor)))
     if not lines:
         return []
     head = {"proposers": "proposers", "of": "after the last round", "difference": "paired difference"}

@@ -6,17 +6,18 @@ from typing import Any
 
 from hl.bench import estimates, noise
 from hl.bench.curves import curve, read_chains
-from hl.bench.estimates import Cell, Part, estimate, minus, parts, read_cells
+from hl.bench.estimates import Cell, Estimate, Part, estimate, minus, parts, read_cells
 from hl.bench.noise import family_noise, less
 from hl.bench.paper import CURVES, FIGURES, MODELS
 from hl.bench.rows import SEED, Row
+from hl.bench.step_tables import COMPARED
 from hl.bench.table import Entry, Table
 from hl.bench.tables import scopes
 from hl.bench.text import (
+    NONE,
     above_text,
-    clusters_text,
+    difference_texts,
     failures_text,
-    fixed_text,
     floor_text,
     gain_text,
     grade_of,
@@ -74,12 +75,12 @@ def compare(runs: Sequence[Run]) -> list[Table]:
                         (
                             *label,
                             short_text(chain.points[0].head),
-                            f"{mean_text(last.head).text} after {len(chain.points) - 1} rounds",
+                            _after(last.head, len(chain.points) - 1),
                             gain_text(last.gain),
                             floor_text(last.floor),
                             above_text(last.gain, last.floor),
                             short_text(last.chosen),
-                            "-",
+                            NONE,
                         )
                     )
     grades = list(dict.fromkeys(grade_of(manifest) for _, manifest, _ in runs))
@@ -92,7 +93,17 @@ def compare(runs: Sequence[Run]) -> list[Table]:
     keys = ("run", "arm", "families", "seed", "failures_zero", "gain_mean", "floor", "above")
     head, keys = (*head, "chosen", "failed"), (*keys, "chosen", "failed")
     title = f"Runs; {', '.join(grades)} grades"
-    return [Table(title, head, tuple(lines), notes, "runs", keys), *_differences(runs)]
+    table = Table(title, head, tuple(lines), notes, "runs", keys, ", ".join(grades))
+    return [table, *_differences(runs)]
+
+
+def _after(head: Estimate | None, rounds: int) -> Entry:
+    found = mean_text(head)
+    return (
+        found
+        if head is None
+        else Entry(f"{found.text} after {rounds} rounds", {**found.value, "rounds": rounds})
+    )
 
 
 def _arms(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -148,10 +159,10 @@ def _differences(runs: Sequence[Run]) -> list[Table]:
     head = ("runs", "families", "of", "paired difference", "95 %, families fixed", "95 %, over clusters")
     keys = ("runs", "families", "of", "difference", "fixed", "over_clusters", "floor", "above")
     notes = ("over the contexts that both have, where both measured the same questions",)
-    title = f"Paired comparison of runs; {grade_of(manifest)} grades"
-    return [
-        Table(title, (*head, "A/A floor", "above 0 and it"), tuple(lines), notes, "run_differences", keys)
-    ]
+    grade = grade_of(manifest)
+    title = f"Paired comparison of runs; {grade} grades"
+    head += ("A/A floor", "above 0 and it")
+    return [Table(title, head, tuple(lines), notes, "run_differences", keys, grade)]
 
 
 def _pairs(
@@ -176,10 +187,7 @@ def _difference(
     label: str, title: str, a: Sequence[Cell], b: Sequence[Cell], known: tuple[Any, Any]
 ) -> list[tuple[str | Entry, ...]]:
     lines: list[tuple[str | Entry, ...]] = []
-    for key, what, column, weights in (
-        ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
-        ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
-    ):
+    for key, what, column, weights in COMPARED:
         found = estimate(
             [Part(x.family, x.cluster, minus(column(y), column(x))) for x, y in zip(a, b, strict=True)]
         )
@@ -188,18 +196,7 @@ def _difference(
         # Two runs measure even one harness twice, so nothing cancels.
         floors = [noise.floor(cells, weights, n) for cells, n in zip((a, b), known, strict=True)]
         floor = None if floors[0] is None or floors[1] is None else math.hypot(floors[0], floors[1])
-        lines.append(
-            (
-                label,
-                title,
-                Entry(what, key),
-                gain_text(found),
-                fixed_text(found),
-                clusters_text(found),
-                floor_text(floor),
-                above_text(found, floor),
-            )
-        )
+        lines.append((label, title, Entry(what, key), *difference_texts(found, floor)))
     return lines
 
 

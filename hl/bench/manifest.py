@@ -111,7 +111,14 @@ def load(run: Path) -> dict[str, Any]:
             hint="run it again: another --out",
         )
     manifest = cast("dict[str, Any]", data)
-    wanted = {"benchmark": str, "tasks": list, "settings": dict, "solvers": dict, "proposers": dict}
+    wanted = {
+        "benchmark": str,
+        "grade": str,
+        "tasks": list,
+        "settings": dict,
+        "solvers": dict,
+        "proposers": dict,
+    }
     for key, kind in wanted.items():
         if not isinstance(manifest.get(key), kind):
             raise RepositoryError(f"{path} has no {key}.", hint=hint)

@@ -14,6 +14,7 @@ from hl.bench.text import (
     above_text,
     arm_text,
     clusters_text,
+    difference_texts,
     failures_text,
     fixed_text,
     floor_text,
@@ -22,6 +23,7 @@ from hl.bench.text import (
     number_text,
     share_text,
     short_text,
+    span_text,
     told,
 )
 from hl.types import Outcome
@@ -29,6 +31,11 @@ from hl.types import Outcome
 MEAN_GAIN = (estimates.gain(estimates.failures_zero), less(noise.mean_weights, noise.seed_weights))
 CHOSEN_GAIN = (estimates.gain(estimates.chosen), less(noise.chosen_weights, noise.seed_weights))
 """A column, and what it weighs."""
+COMPARED = (
+    ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
+    ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
+)
+"""What is subtracted between proposers and between runs: stable name, text, column and weights."""
 
 
 def one_step_tables(
@@ -81,7 +88,7 @@ def one_step_tables(
     )
     line("calls", "calls an attempt", lambda _, cells: number_text(_per(cells, lambda p: p.calls), 2))
     line("tokens", "tokens an attempt", lambda _, cells: number_text(_per(cells, lambda p: p.tokens), 0))
-    line("seed_cost", "  the seed's", lambda arm, _: _seed_cost(rows, arm))
+    line("seed_cost", "  the seed's", lambda arm, cells: _seed_cost(rows, arm, cells))
     names = [arm_text(arm, arms) for arm in by_arm]
     notes = (
         *_averaged(by_arm),
@@ -102,9 +109,13 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Cell]]) -> list[str]:
     families, contexts = len({c.family for c in first}), len(first)
     notes = [
         f"mean over {families} {'family' if families == 1 else 'families'} ({contexts} "
-        f"context{'s' * (contexts > 1)}), {len(first[0].seed)} evaluation questions each",
+        f"context{'s' * (contexts > 1)}), {span_text(len(c.seed) for c in first)} evaluation questions each",
         "± of the chosen, the cross-fitted and the oracle takes the choice as made: no draw chooses anew",
     ]
+    different = {f: len({c.questions for c in first if c.family == f}) for f in [c.family for c in first]}
+    few = [f"{f} {n}" for f, n in different.items() if n < sum(c.family == f for c in first)]
+    if few:
+        notes.append(f"too few questions for contexts that all differ; different ones: {', '.join(few)}")
     if contexts == families:
         notes.append("one context a family: the spread between contexts is unmeasured")
     if len({proposer for _, proposer in by_arm}) > 1 and any(c.again for c in first):
@@ -134,8 +145,10 @@ def _per(cells: Sequence[Cell], value: Callable[[estimates.Proposed], float]) ->
     return math.fsum(value(p) for p in measured) / total if total else math.nan
 
 
-def _seed_cost(rows: Sequence[Row], arm: Arm) -> Entry:
-    own = [r.evaluation for r in rows if r.kind == SEED and (r.solver, r.proposer) == arm and r.evaluation]
+def _seed_cost(rows: Sequence[Row], arm: Arm, cells: Sequence[Cell]) -> Entry:
+    kept = {(c.family, c.block) for c in cells}
+    seeds = [r for r in rows if r.kind == SEED and (r.solver, r.proposer) == arm]
+    own = [r.evaluation for r in seeds if r.evaluation is not None and (r.family, r.block) in kept]
     total = sum(e.attempts for e in own)
     if not total:
         return Entry("-", None)
@@ -188,10 +201,7 @@ def comparison_tables(rows: Sequence[Row], arms: Sequence[Arm]) -> list[Table]:
         for name in names[1:]:
             cells = [c for c in read_cells(rows, solver, name) if (c.family, c.block) in base]
             known = family_noise([*cells, *base.values()])
-            for key, what, column, weights in (
-                ("failures_zero", "mean, failures 0", estimates.failures_zero, noise.mean_weights),
-                ("chosen", "chosen", estimates.chosen, noise.chosen_weights),
-            ):
+            for key, what, column, weights in COMPARED:
                 found = estimate([_difference(c, base[c.family, c.block], column) for c in cells])
                 if found is None:  # chains: they hold no single steps
                     continue
@@ -201,17 +211,7 @@ def comparison_tables(rows: Sequence[Row], arms: Sequence[Arm]) -> list[Table]:
                     known,
                 )
                 label = f"{name} - {names[0]}" + (f" on {solver}" if len({s for s, _ in arms}) > 1 else "")
-                lines.append(
-                    (
-                        label,
-                        Entry(what, key),
-                        gain_text(found),
-                        fixed_text(found),
-                        clusters_text(found),
-                        floor_text(floor),
-                        above_text(found, floor),
-                    )
-                )
+                lines.append((label, Entry(what, key), *difference_texts(found, floor)))
     if not lines:
         return []
     head = ("proposers", "of", "paired difference", "95 %, families fixed", "95 %, over clusters")

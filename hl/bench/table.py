@@ -26,6 +26,8 @@ class Table:
     """What kind of table it is, for machines."""
     keys: tuple[str, ...] = ()
     """Stable names of the columns; the head where there are none."""
+    grade: str = ""
+    """Which grade its scores are; empty where it has none of ours."""
 
     @property
     def texts(self) -> tuple[tuple[str, ...], ...]:
@@ -40,7 +42,8 @@ class Table:
             {key: c.value if isinstance(c, Entry) else c for key, c in zip(keys, row, strict=True)}
             for row in self.rows
         ]
-        return {"name": self.name, "title": self.title, "rows": rows, "notes": list(self.notes)}
+        told = {"name": self.name, "title": self.title, "grade": self.grade}
+        return {**told, "rows": rows, "notes": list(self.notes)}
 
 
 def markdown(tables: Sequence[Table], heading: str) -> str:

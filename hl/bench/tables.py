@@ -28,7 +28,7 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
     rows = in_grade(rows, manifest["grade"])
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     found: list[Table] = []
-    grade = f"{grade_of(manifest)} grades"
+    grade = grade_of(manifest)
     groups = scopes(rows)
     for title, kept in groups:
         found += one_step_tables(manifest, title, kept, arms)
@@ -37,7 +37,7 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
         means = comparison_tables(kept, arms) + chain_tables(manifest, kept, arms)
         means += baseline_tables(kept, list(manifest["solvers"]))
         found += means if len(groups) == 1 else [replace(t, title=f"{t.title}: {title}") for t in means]
-    return [replace(t, title=f"{t.title}; {grade}") for t in found]
+    return [replace(t, title=f"{t.title}; {grade} grades", grade=grade) for t in found]
 
 
 def scopes(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

@@ -1,9 +1,10 @@
 """Tables say what they average, apart what must not be averaged, and who made the numbers."""
 
+from dataclasses import replace
 from typing import Any
 
 from hl.bench.compare import compare, paper_tables
-from hl.bench.rows import BASELINE, Row
+from hl.bench.rows import BASELINE, Row, in_grade
 from hl.bench.table import Table, markdown
 from hl.bench.tables import all_tables, render_cell, scopes
 from tests.bench.kit import again, failed, row, sample, scored, seed
@@ -124,3 +125,83 @@ def test_no_table_of_means_mixes_the_two_forms_of_a_question() -> None:
 
 
 VARIED_GCD = {"family": "gcd (varied)", "task": "reasoning-gym:gcd?answer_format=varied"}
+
+
+def found_in(tables: list[Table], title: str, measure: str) -> Any:
+    rows = named(tables, title).record["rows"]
+    return next(r for r in rows if r["measure"] == measure)
+
+
+def test_arms_average_the_contexts_that_all_of_them_have() -> None:
+    whole = [*cell("p", [1, 1, 1, 1]), *cell("p", [0, 0, 0, 0], family="lcm")]
+    tables = all_tables(MANIFEST, [*whole, *cell("q", [1, 1, 1, 1])])
+    means = found_in(tables, "One step", "failures_zero")
+    assert means["p"]["mean"] == means["q"]["mean"] == 0.5 and means["p"]["contexts"] == 1
+    assert "p: 1 context left out that not every proposer has" in named(tables, "One step").notes
+    notes = named(all_tables(MANIFEST, whole), "One step").notes
+    assert "no finished cell yet: q" in notes
+    assert found_in(all_tables(MANIFEST, whole), "One step", "seed")["p"]["contexts"] == 2
+
+
+def test_a_table_says_what_its_numbers_do_not_hold() -> None:
+    rows = [*cell("p", [1, 1, 1, 1]), failed(2, "lost", proposer="p")]
+    rows += cell("p", [1, 1, 1, 1], family="maze", cluster="grids")
+    table = named(all_tables(MANIFEST, rows), "One step")
+    assert "p: 1 proposal lost through no fault of the proposer" in " ".join(table.notes)
+    assert "one context a family: the spread between contexts is unmeasured" in table.notes
+    assert "(2 clusters: too few for an interval)" in lines(table)["  95 %, over clusters"][0]
+    same = [seed([0, 1]), scored(0, [0, 1], [0, 0], behavioural_noop=True)]
+    share = found_in(all_tables(MANIFEST, same), "One step", "noop")
+    assert share["p"] == 1.0
+
+
+def test_contexts_that_met_the_same_questions_are_told_of() -> None:
+    one = cell("p", [1, 1, 0, 0])
+    other = cell("p", [1, 1, 0, 0], block=2, cell="gcd-2")
+    once = cell("p", [1, 1, 0, 0], family="lcm")
+    notes = named(all_tables(MANIFEST, [*one, *other, *once]), "One step").notes
+    assert "too few questions for contexts that all differ; different ones: gcd 1" in notes
+    notes = named(all_tables(MANIFEST, [*one, *once]), "One step").notes
+    assert not any("different ones" in note for note in notes)
+
+
+def test_every_gain_stands_beside_its_floor() -> None:
+    noisy = [again("seed", [1, 0, 0, 1], proposer="p"), row(BASELINE, name="cot", evaluation=sample([1] * 4))]
+    rows = [*cell("p", [1, 1, 1, 1])[:3], *noisy, *cell("q", [1, 1, 1, 1])[:3], *noisy[:1]]
+    tables = all_tables(MANIFEST, rows)
+    single = found_in(tables, "One step", "gain_chosen_floor")["p"]
+    assert single > found_in(tables, "One step", "gain_mean_floor")["p"] > 0
+    assert found_in(tables, "One step", "gain_mean_above")["p"] is False
+    assert named(tables, "By family, p").record["rows"][0]["floor"] > 0
+    assert named(tables, "Hand-made").record["rows"][0]["floor"] == single
+    assert (
+        named(tables, "Paired comparison").record["rows"][0]["floor"] == 0
+    )  # both measured the same harness
+    assert compare([("one", MANIFEST, rows)])[0].record["rows"][0]["floor"] > 0
+
+
+def test_a_table_shows_one_grade_and_says_which() -> None:
+    rows = [seed([0.5, 0]), scored(0, [1, 0.5], [0, 1])]
+    for grade, start, end in (("raw", 0.25, 0.75), ("strict", 0.0, 0.5)):
+        tables = all_tables({**MANIFEST, "grade": grade}, rows)
+        assert {t.record["grade"] for t in tables} == {f"{grade}"}
+        assert all(t.title.endswith(f"; {grade} grades") for t in tables)
+        assert found_in(tables, "One step", "seed")["p"]["mean"] == start
+        assert found_in(tables, "One step", "chosen")["p"]["mean"] == end
+    table = compare([("one", {**MANIFEST, "benchmark": "qa", "grade": "strict"}, in_grade(rows, "strict"))])[
+        0
+    ]
+    assert table.record["grade"] == "EM" and table.record["rows"][0]["seed"]["mean"] == 0.0
+
+
+def test_runs_are_subtracted_only_where_they_measured_the_same_questions() -> None:
+    one, two = cell("p", [1, 0, 0, 1]), cell("q", [1, 1, 1, 1])
+    first, second = {**MANIFEST, "proposers": {"p": {}}}, {**MANIFEST, "proposers": {"q": {}}}
+    runs, difference = compare([("one", first, one), ("two", second, two)])
+    assert "two and one measured the same questions" in runs.notes
+    line = difference.record["rows"][0]
+    assert (line["runs"], line["of"], line["difference"]["mean"]) == ("two - one", "failures_zero", 0.25)
+    assert {"low", "high", "se"} <= set(line["fixed"]) and line["floor"] == 0.0
+    others = [replace(r, evaluation=replace(r.evaluation, questions="x")) for r in two if r.evaluation]
+    (runs,) = compare([("one", first, one), ("two", second, others)])
+    assert any("measured different questions of gcd" in note for note in runs.notes)

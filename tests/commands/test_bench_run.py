@@ -167,8 +167,13 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     assert "0.317 ± 0.057" in alone.out and "second-hand" in alone.out
     assert (finished / "pictures" / "one" / "bars-unseen-families.svg").exists()
     machine = bench(finished, "show", "one", "one", "--json")
-    (table,) = [json.loads(line) for line in machine.out.splitlines()]
-    assert table["kind"] == "table" and [line[0] for line in table["rows"]] == ["one", "one"]
+    table, difference = [json.loads(line) for line in machine.out.splitlines()]
+    assert table["kind"] == "table" and [line["run"] for line in table["rows"]] == ["one", "one"]
+    assert table["rows"][0]["failures_zero"]["mean"] == 0.25 and table["grade"] == "raw"
+    assert difference["rows"][0]["difference"]["mean"] == 0.0
+    strict = bench(finished, "show", "one", "--grade", "strict")
+    assert strict.code == 0 and "One step, unseen families; strict grades" in strict.out
+    assert bench(finished, "show", "one", "--grade", "exact").code == 2
     beside = bench(finished, "reasoning-gym", "--paper", "--out", "one")
     assert beside.code == 0 and "p on s" in beside.out and "0.623 ± 0.059" in beside.out
     (finished / "one-copy").mkdir()
@@ -184,6 +189,7 @@ def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: P
     assert stopped.code == 3
     assert "7 of 7 calls" in stopped.err and "the same command with a higher limit goes on" in stopped.err
     assert len(asked(tmp_path)) + len(asked(tmp_path, "proposer.log")) == 7
+    assert "(unfinished: 0 of 2 cells)" in (tmp_path / "one" / "table.md").read_text().splitlines()[0]
     process = subprocess.Popen(
         [sys.executable, "-m", "hl.cli", "bench", "reasoning-gym", *options],
         cwd=tmp_path,
@@ -313,5 +319,10 @@ def test_on_qa_the_passages_reach_the_answer_and_the_curve_says_so(hl: Run, tmp_
     (seed,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "seed"]
     assert sum(head["evaluation"]["strict"]) >= sum(seed["evaluation"]["strict"]) + 4
     assert "share of the head's total gain that round 1 took: 100%" in done.out
+    # The score is exact match; F1 is not measured again but stands below.
+    assert done.out.index("; EM grades") < done.out.index("; F1 grades")
+    scoring = seed["scoring"]
+    assert all(f1 >= em for f1, em in zip(scoring["raw"], scoring["strict"], strict=True))
+    assert scoring["grade"] == "strict"
     manifest = json.loads((tmp_path / "qa" / "manifest.json").read_text())
     assert manifest["settings"]["seed"] == "retrieval" and manifest["settings"]["select"] == "best"
