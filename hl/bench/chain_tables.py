@@ -24,6 +24,8 @@ from hl.bench.text import (
     told,
 )
 
+COSTS_TABLE = "chain_costs"
+"""Name of the one table that has no grade."""
 INTERVALS = {"fixed": "95 %, families fixed", "over_clusters": "95 %, over clusters"}
 FLOOR = {"floor": "A/A floor", "above": "above 0 and it"}
 COSTS = {
@@ -173,7 +175,7 @@ def _costs(rows: Sequence[Row], by_arm: Mapping[Arm, Sequence[Chain]], arms: Seq
         "more there, and for a round that was interrupted, the part after that",
         "evaluation, apart: the seed and every candidate on the evaluation set, replies from the cache counted",
     )
-    return Table("What a chain took", tuple(head.values()), tuple(lines), notes, "chain_costs", tuple(head))
+    return Table("What a chain took", tuple(head.values()), tuple(lines), notes, COSTS_TABLE, tuple(head))
 
 
 def _cost(took: Spent) -> list[Entry]:

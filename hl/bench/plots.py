@@ -18,7 +18,7 @@ from hl.bench.estimates import Cell, Estimate, estimate, parts, read_cells
 from hl.bench.paper import CURVES
 from hl.bench.rows import INDEPENDENT, Row
 from hl.bench.tables import scopes
-from hl.bench.text import arm_text
+from hl.bench.text import arm_text, grade_of
 
 FORMATS = ("png", "svg")
 NAME_CHARS = 40
@@ -41,8 +41,8 @@ def draw(
     """
     arms = [(s, p) for s in manifest["solvers"] for p in manifest["proposers"]]
     written: list[str] = []
-    for title, kept in scopes(rows):
-        group = _slug(title)
+    for name, kept in scopes(rows):
+        group, title = _slug(name), f"{name}; {grade_of(manifest)} grades"
         cells = shared_cells({arm: found for arm in arms if (found := read_cells(kept, *arm))})
         if any(cells.values()):
             figure = _bars(cells, arms, manifest["settings"]["proposals"], title)
