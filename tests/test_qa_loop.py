@@ -57,7 +57,8 @@ def score(harnesses: Sequence[Harness], corpus: Corpus) -> list[float]:
             evaluator = Evaluator(
                 sandbox=sandbox,
                 solver=Solver(reader, SolverSettings()),
-                grader=QaGrader("em"),
+                grader=QaGrader(),
+                mode="strict",
                 cache=cache,
                 meter=meter,
                 limits=Limits(wall_s=60),

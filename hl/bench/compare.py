@@ -1,11 +1,12 @@
 """Several runs side by side, what one gained on another, and the paper's numbers below."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from hl.bench import estimates, noise
-from hl.bench.curves import curve, read_chains
+from hl.bench.arms import Placed
+from hl.bench.curves import Chain, Measured, curve, read_chains
 from hl.bench.estimates import Cell, Estimate, Part, estimate, minus, parts, read_cells
 from hl.bench.noise import family_noise, less
 from hl.bench.paper import CURVES, FIGURES, MODELS
@@ -27,6 +28,7 @@ from hl.bench.text import (
 
 Run = tuple[str, Mapping[str, Any], Sequence[Row]]
 """(name, manifest, rows in the manifest's grade)."""
+_T = TypeVar("_T", bound=Placed)
 
 
 def models_of(manifest: Mapping[str, Any]) -> str:
@@ -98,12 +100,10 @@ def compare(runs: Sequence[Run]) -> list[Table]:
 
 
 def _after(head: Estimate | None, rounds: int) -> Entry:
+    if head is None:
+        return NONE
     found = mean_text(head)
-    return (
-        found
-        if head is None
-        else Entry(f"{found.text} after {rounds} rounds", {**found.value, "rounds": rounds})
-    )
+    return Entry(f"{found.text} after {rounds} round{'s' * (rounds > 1)}", {**found.value, "rounds": rounds})
 
 
 def _arms(manifest: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -132,7 +132,7 @@ def _questions(runs: Sequence[Run]) -> list[str]:
             notes.append(
                 f"only one of {name} and {runs[0][0]} has {', '.join(alone)}: their means differ by that"
             )
-        if not other and not alone:
+        if shared and not other and not alone:
             notes.append(f"{name} and {runs[0][0]} measured the same questions")
     return notes
 
@@ -147,18 +147,20 @@ def _differences(runs: Sequence[Run]) -> list[Table]:
         base, own = _asked(rows), _asked(theirs)
         same = {f for f in base.keys() & own.keys() if base[f] == own[f]}
         for one, two in _pairs(_arms(manifest), _arms(other)):
-            a, b = read_cells(rows, *one), read_cells(theirs, *two)
             label = f"{name} - {first}" + ("" if len(_arms(other)) == 1 else f", {two[1]} on {two[0]}")
             for title, kept in scopes([r for r in theirs if r.family in same]):
-                families = {r.family for r in kept}
-                lines += _difference(
-                    label, title, *_common(a, b, families), (family_noise(a), family_noise(b))
-                )
+                lines += [
+                    (label, title, *line)
+                    for line in (
+                        *_step_lines(read_cells(rows, *one), read_cells(kept, *two)),
+                        *_chain_lines(read_chains(rows, one), read_chains(kept, two)),
+                    )
+                ]
     if not lines:
         return []
     head = ("runs", "families", "of", "paired difference", "95 %, families fixed", "95 %, over clusters")
     keys = ("runs", "families", "of", "difference", "fixed", "over_clusters", "floor", "above")
-    notes = ("over the contexts that both have, where both measured the same questions",)
+    notes = ("over the contexts or chains that both have, where both measured the same questions",)
     grade = grade_of(manifest)
     title = f"Paired comparison of runs; {grade} grades"
     head += ("A/A floor", "above 0 and it")
@@ -174,30 +176,62 @@ def _pairs(
     return [(arm, arm) for arm in ones if arm in twos]
 
 
-def _common(
-    a: Sequence[Cell], b: Sequence[Cell], families: set[str]
-) -> tuple[tuple[Cell, ...], tuple[Cell, ...]]:
-    """The contexts that both have, in one order."""
-    known = {(c.family, c.block): c for c in b if c.family in families}
+def _common(a: Sequence[_T], b: Sequence[_T]) -> tuple[tuple[_T, ...], tuple[_T, ...]]:
+    """The contexts or chains that both have, in one order."""
+    known = {(c.family, c.block): c for c in b}
     mine = tuple(c for c in a if (c.family, c.block) in known)
     return mine, tuple(known[c.family, c.block] for c in mine)
 
 
-def _difference(
-    label: str, title: str, a: Sequence[Cell], b: Sequence[Cell], known: tuple[Any, Any]
-) -> list[tuple[str | Entry, ...]]:
-    lines: list[tuple[str | Entry, ...]] = []
+def _step_lines(a: Sequence[Cell], b: Sequence[Cell]) -> list[tuple[Entry, ...]]:
+    known = family_noise(a), family_noise(b)
+    a, b = _common(a, b)
+    lines: list[tuple[Entry, ...]] = []
     for key, what, column, weights in COMPARED:
         found = estimate(
             [Part(x.family, x.cluster, minus(column(y), column(x))) for x, y in zip(a, b, strict=True)]
         )
-        if found is None:
-            continue
-        # Two runs measure even one harness twice, so nothing cancels.
-        floors = [noise.floor(cells, weights, n) for cells, n in zip((a, b), known, strict=True)]
-        floor = None if floors[0] is None or floors[1] is None else math.hypot(floors[0], floors[1])
-        lines.append((label, title, Entry(what, key), *difference_texts(found, floor)))
+        floors = noise.floor(a, weights, known[0]), noise.floor(b, weights, known[1])
+        if found is not None:
+            lines.append((Entry(what, key), *difference_texts(found, _apart(*floors))))
     return lines
+
+
+def _chain_lines(a: Sequence[Chain], b: Sequence[Chain]) -> list[tuple[Entry, ...]]:
+    """After as many rounds as both have."""
+    known = family_noise(a), family_noise(b)
+    a, b = _common(a, b)
+    if not a:
+        return []
+    n = min(len(c.steps) for c in (*a, *b)) - 1
+
+    def head(chain: Chain) -> Measured:
+        return chain.steps[n].head
+
+    def chosen(chain: Chain) -> Measured:
+        return chain.steps[n].chosen
+
+    lines: list[tuple[Entry, ...]] = []
+    for key, what, column in (("head", "head", head), ("chosen", "best so far, by scoring", chosen)):
+
+        def weights(chain: Chain, column: Callable[[Chain], Measured] = column) -> noise.Weights:
+            return {column(chain).harness: 1.0}
+
+        found = estimate(
+            [
+                Part(x.family, x.cluster, minus(column(y).grades, column(x).grades))
+                for x, y in zip(a, b, strict=True)
+            ]
+        )
+        floors = noise.floor(a, weights, known[0]), noise.floor(b, weights, known[1])
+        label = Entry(f"{what}, after {n} round{'s' * (n > 1)}", key)
+        lines.append((label, *difference_texts(found, _apart(*floors))))
+    return lines
+
+
+def _apart(one: float | None, two: float | None) -> float | None:
+    """Of a difference between runs: they measure even one harness twice, so nothing cancels."""
+    return None if one is None or two is None else math.hypot(one, two)
 
 
 def paper_tables() -> list[Table]:

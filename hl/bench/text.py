@@ -58,12 +58,12 @@ def above_text(found: Estimate | None, floor: float | None) -> Entry:
     return Entry("yes" if above else "no", above)
 
 
-def difference_texts(found: Estimate | None, floor: float | None) -> tuple[Entry, ...]:
-    """A difference, its two intervals, its noise floor, and whether it lies above."""
+def difference_texts(found: Estimate | None, floor: float | None, *, warn: bool = True) -> tuple[Entry, ...]:
+    """A difference, its two intervals (`warn` as in `clusters_text`), its noise floor, and whether it lies above."""
     return (
         gain_text(found),
         fixed_text(found),
-        clusters_text(found),
+        clusters_text(found, warn=warn),
         floor_text(floor),
         above_text(found, floor),
     )

@@ -4,10 +4,10 @@ from dataclasses import replace
 from typing import Any
 
 from hl.bench.compare import compare, paper_tables
-from hl.bench.rows import BASELINE, Row, in_grade
+from hl.bench.rows import BASELINE, CHAIN, Row, in_grade
 from hl.bench.table import Table, markdown
 from hl.bench.tables import all_tables, render_cell, scopes
-from tests.bench.kit import again, failed, row, sample, scored, seed
+from tests.bench.kit import again, failed, head, revised, row, sample, scored, seed
 
 MANIFEST: dict[str, Any] = {
     "benchmark": "reasoning-gym",
@@ -205,3 +205,23 @@ def test_runs_are_subtracted_only_where_they_measured_the_same_questions() -> No
     others = [replace(r, evaluation=replace(r.evaluation, questions="x")) for r in two if r.evaluation]
     (runs,) = compare([("one", first, one), ("two", second, others)])
     assert any("measured different questions of gcd" in note for note in runs.notes)
+
+
+def test_chains_of_two_runs_are_subtracted_after_the_rounds_that_both_have() -> None:
+    def chain(proposer: str, *heads: list[float]) -> list[Row]:
+        at: dict[str, Any] = {"protocol": CHAIN, "proposer": proposer}
+        rows = [seed([0, 0], **at)]
+        for n, grades in enumerate(heads, start=1):
+            own = {**at, "round": n, "harness": f"h{n}"}
+            rows += [
+                revised(n, [0, 0], **at),
+                scored(0, grades, [1, 0], **own),
+                head(n, f"h{n}", grades, **at),
+            ]
+        return rows
+
+    first, second = {**MANIFEST, "proposers": {"p": {}}}, {**MANIFEST, "proposers": {"q": {}}}
+    runs = [("one", first, chain("p", [1, 0])), ("two", second, chain("q", [1, 1], [0, 0]))]
+    line = compare(runs)[1].record["rows"][0]
+    assert (line["of"], line["difference"]["mean"]) == ("head", 0.5)
+    assert compare(runs)[1].texts[0][2] == "head, after 1 round"
