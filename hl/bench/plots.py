@@ -80,7 +80,7 @@ def _figure(width: float, title: str) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.5), layout="constrained")
+    figure = Figure(figsize=(width, 5.0), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.set_title(title, fontsize="medium")
@@ -142,6 +142,7 @@ def _bars(by_arm: Mapping[Arm, Sequence[Cell]], arms: Sequence[Arm], k: int, tit
         line = axes.hlines(starts, *ends, colors="black", linestyles="dotted", label="seed")
         handles += [bars] if n else [line, circles, bars]
     axes.set_xticks(places, [*map(_plain, families), "mean"], rotation=45, ha="right", parse_math=False)
+    axes.margins(x=0.02)
     axes.set_ylim(0.0, 1.05)
     _legend(figure, handles)
     return figure
