@@ -7,7 +7,7 @@ from hl.bench import estimates
 from hl.bench.arms import Arm, left_out, shared_cells
 from hl.bench.costs import Spent, spent
 from hl.bench.curves import Chain, Curve, curve, difference, read_chains
-from hl.bench.estimates import estimate, parts, read_cells
+from hl.bench.estimates import FEW_CLUSTERS, estimate, parts, read_cells
 from hl.bench.rows import CHAIN, INDEPENDENT, Row
 from hl.bench.table import Entry, Table
 from hl.bench.text import (
@@ -15,9 +15,12 @@ from hl.bench.text import (
     arm_text,
     difference_texts,
     mean_text,
+    span_text,
     told,
 )
 
+COSTS_TABLE = "chain_costs"
+"""Name of the one table that has no grade."""
 INTERVALS = {"fixed": "95 %, families fixed", "over_clusters": "95 %, over clusters"}
 FLOOR = {"floor": "A/A floor", "above": "above 0 and it"}
 COSTS = {
@@ -68,7 +71,7 @@ def _by_round(
                     name,
                     Entry(str(n), n),
                     mean_text(p.head),
-                    *difference_texts(gain, p.floor if n else None),
+                    *difference_texts(gain, p.floor if n else None, warn=False),
                     mean_text(p.chosen),
                     mean_text(p.oracle),
                     mean_text(p.proposals),
@@ -100,9 +103,12 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Chain]]) -> list[str]:
     families = len({c.family for c in first})
     notes = [
         f"mean over {_number(families, 'task')} ({_number(len(first), 'chain')}), "
-        f"{len(first[0].steps[0].proposals)} evaluation questions each",
+        f"{span_text(len(c.steps[0].proposals) for c in first)} evaluation questions each",
         "± of the best so far takes the choice as made: no draw chooses anew",
     ]
+    clusters = len({c.cluster for c in first})
+    if 1 < clusters < FEW_CLUSTERS:
+        notes.append(f"{clusters} clusters: too few for an interval over clusters")
     if len(first) == families:
         notes.append("one chain a task: the spread between chains is unmeasured")
     return notes
@@ -114,7 +120,7 @@ def _told_of(name: str, chains: Sequence[Chain], found: Curve) -> str:
     few = {c.family: c.blocks for c in chains if c.blocks < len(c.steps) - 1}
     if few:
         counts = ", ".join(f"{family} {blocks}" for family, blocks in few.items())
-        words += f"; too few questions for a new block every round, different scoring blocks: {counts}"
+        words += f"; too few questions for a new scoring block every round, different ones: {counts}"
     return words
 
 
@@ -160,7 +166,7 @@ def _costs(rows: Sequence[Row], by_arm: Mapping[Arm, Sequence[Chain]], arms: Seq
         "more there, and for a round that was interrupted, the part after that",
         "evaluation, apart: the seed and every candidate on the evaluation set, replies from the cache counted",
     )
-    return Table("What a chain took", tuple(head.values()), tuple(lines), notes, "chain_costs", tuple(head))
+    return Table("What a chain took", tuple(head.values()), tuple(lines), notes, COSTS_TABLE, tuple(head))
 
 
 def _cost(took: Spent) -> list[Entry]:

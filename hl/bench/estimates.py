@@ -76,6 +76,8 @@ class Cell:
     """The seed's digest."""
     lost: int = 0
     """Proposals that were lost through our fault."""
+    questions: str = ""
+    """Digest of the scoring block: contexts of a family that has too few questions meet the same one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +140,7 @@ def read_cells(rows: Sequence[Row], solver: str, proposer: str, protocol: str = 
                 tuple(again),
                 seed.harness,
                 len(proposals) - len(judged),
+                seed.scoring.questions if seed.scoring is not None else "",
             )
         )
     return tuple(cells)

@@ -18,7 +18,7 @@ from hl.bench.estimates import Cell, Estimate, estimate, parts, read_cells
 from hl.bench.paper import CURVES
 from hl.bench.rows import INDEPENDENT, Row
 from hl.bench.tables import scopes
-from hl.bench.text import arm_text
+from hl.bench.text import arm_text, grade_of
 
 FORMATS = ("png", "svg")
 NAME_CHARS = 40
@@ -45,8 +45,8 @@ def draw(
     written: list[str] = []
     # A `$` in a name is a `$`, not a formula.
     with matplotlib.rc_context({"text.parse_math": False}):
-        for title, kept in scopes(rows):
-            group = _slug(title)
+        for name, kept in scopes(rows):
+            group, title = _slug(name), f"{name}; {grade_of(manifest)} grades"
             cells = shared_cells({arm: found for arm in arms if (found := read_cells(kept, *arm))})
             if any(cells.values()):
                 figure = _bars(cells, arms, manifest["settings"]["proposals"], title)
@@ -84,7 +84,7 @@ def _figure(width: float, title: str) -> tuple[Any, Any]:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, 4.5), layout="constrained")
+    figure = Figure(figsize=(width, 5.0), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     axes.set_title(title, fontsize="medium")
@@ -146,6 +146,7 @@ def _bars(by_arm: Mapping[Arm, Sequence[Cell]], arms: Sequence[Arm], k: int, tit
         line = axes.hlines(starts, *ends, colors="black", linestyles="dotted", label="seed")
         handles += [bars] if n else [line, circles, bars]
     axes.set_xticks(places, [*map(_plain, families), "mean"], rotation=45, ha="right", parse_math=False)
+    axes.margins(x=0.02)
     axes.set_ylim(0.0, 1.05)
     _legend(figure, handles)
     return figure

@@ -32,7 +32,10 @@ class Results:
     @property
     def tables(self) -> list[Table]:
         """What its rows give so far."""
-        return [t for grade in self.grades for t in all_tables({**self.manifest, "grade": grade}, self.rows)]
+        found: list[Table] = []
+        for grade in self.grades:
+            found += [t for t in all_tables({**self.manifest, "grade": grade}, self.rows) if t not in found]
+        return found
 
     @property
     def unfinished(self) -> str:

@@ -23,6 +23,7 @@ from hl.bench.text import (
     number_text,
     share_text,
     short_text,
+    span_text,
     told,
 )
 from hl.types import Outcome
@@ -108,9 +109,13 @@ def _averaged(by_arm: Mapping[Arm, Sequence[Cell]]) -> list[str]:
     families, contexts = len({c.family for c in first}), len(first)
     notes = [
         f"mean over {families} {'family' if families == 1 else 'families'} ({contexts} "
-        f"context{'s' * (contexts > 1)}), {len(first[0].seed)} evaluation questions each",
+        f"context{'s' * (contexts > 1)}), {span_text(len(c.seed) for c in first)} evaluation questions each",
         "± of the chosen, the cross-fitted and the oracle takes the choice as made: no draw chooses anew",
     ]
+    different = {f: len({c.questions for c in first if c.family == f}) for f in [c.family for c in first]}
+    few = [f"{f} {n}" for f, n in different.items() if n < sum(c.family == f for c in first)]
+    if few:
+        notes.append(f"too few questions for contexts that all differ; different ones: {', '.join(few)}")
     if contexts == families:
         notes.append("one context a family: the spread between contexts is unmeasured")
     if len({proposer for _, proposer in by_arm}) > 1 and any(c.again for c in first):

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from hl.bench import estimates
-from hl.bench.chain_tables import chain_tables
+from hl.bench.chain_tables import COSTS_TABLE, chain_tables
 from hl.bench.curves import read_chains
 from hl.bench.estimates import read_cells, score
 from hl.bench.rows import CHAIN, PROPOSAL, Row, in_grade
@@ -37,7 +37,10 @@ def all_tables(manifest: Mapping[str, Any], rows: Sequence[Row]) -> list[Table]:
         means = comparison_tables(kept, arms) + chain_tables(manifest, kept, arms)
         means += baseline_tables(kept, list(manifest["solvers"]))
         found += means if len(groups) == 1 else [replace(t, title=f"{t.title}: {title}") for t in means]
-    return [replace(t, title=f"{t.title}; {grade} grades", grade=grade) for t in found]
+    return [
+        t if t.name == COSTS_TABLE else replace(t, title=f"{t.title}; {grade} grades", grade=grade)
+        for t in found
+    ]
 
 
 def scopes(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:

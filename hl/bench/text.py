@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from hl.bench.estimates import FEW_CLUSTERS, Cell, Estimate, Interval
@@ -33,15 +33,16 @@ def fixed_text(found: Estimate | None) -> Entry:
     return NONE if found is None else Entry(_between(found.fixed), _interval(found.fixed))
 
 
-def clusters_text(found: Estimate | None) -> Entry:
-    """`[+0.041, +0.163] ± 0.031`, and whether there are enough clusters for it to mean something."""
+def clusters_text(found: Estimate | None, *, warn: bool = True) -> Entry:
+    """`[+0.041, +0.163] ± 0.031`; with `warn` it says whether there are too few clusters for it to mean something."""
     if found is None:
         return NONE
     if found.clusters is None:
         return Entry("- (1 cluster)", None)
-    few = f" ({found.groups} clusters: too few for an interval)" if found.groups < FEW_CLUSTERS else ""
-    value = {**_interval(found.clusters), "clusters": found.groups, "too_few": bool(few)}
-    return Entry(f"{_between(found.clusters)} ± {found.clusters.se:.3f}{few}", value)
+    few = found.groups < FEW_CLUSTERS
+    words = f" ({found.groups} clusters: too few for an interval)" if few and warn else ""
+    value = {**_interval(found.clusters), "clusters": found.groups, "too_few": few}
+    return Entry(f"{_between(found.clusters)} ± {found.clusters.se:.3f}{words}", value)
 
 
 def floor_text(floor: float | None) -> Entry:
@@ -57,12 +58,12 @@ def above_text(found: Estimate | None, floor: float | None) -> Entry:
     return Entry("yes" if above else "no", above)
 
 
-def difference_texts(found: Estimate | None, floor: float | None) -> tuple[Entry, ...]:
-    """A difference, its two intervals, its noise floor, and whether it lies above."""
+def difference_texts(found: Estimate | None, floor: float | None, *, warn: bool = True) -> tuple[Entry, ...]:
+    """A difference, its two intervals (`warn` as in `clusters_text`), its noise floor, and whether it lies above."""
     return (
         gain_text(found),
         fixed_text(found),
-        clusters_text(found),
+        clusters_text(found, warn=warn),
         floor_text(floor),
         above_text(found, floor),
     )
@@ -76,6 +77,13 @@ def share_text(value: float) -> Entry:
 def number_text(value: float, digits: int) -> Entry:
     """With so many decimals."""
     return NONE if math.isnan(value) else Entry(f"{value:.{digits}f}", round(value, 6))
+
+
+def span_text(values: Iterable[int]) -> str:
+    """`32`, or `20 to 32`."""
+    found = sorted(values)
+    low, high = found[0], found[-1]
+    return str(low) if low == high else f"{low} to {high}"
 
 
 def failures_text(cells: Sequence[Cell], *, outcomes: bool = True) -> Entry:

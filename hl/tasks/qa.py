@@ -22,7 +22,7 @@ from hl.tasks.sharing import Item, as_sets, deal
 from hl.tasks.text_rules import f1, same_words, squad_words
 from hl.types import Gold, Grade, Grader, Question, QuestionSets, Role, TaskSpec
 
-GRADER_VERSION = "2"
+GRADER_VERSION = "3"
 CORPUS_FILE = "corpus.jsonl"
 """A corpus that is kept with the question sets."""
 CORPUS_DIGEST = "corpus.json"

@@ -53,3 +53,14 @@ def test_independent_proposals_stand_below_the_rounds_and_no_number_is_nan() -> 
     words = " ".join(cell for table in (curves, costs) for row in table.texts for cell in row)
     assert "nan" not in words
     assert any("replies from the cache are counted" in note for note in costs.notes)
+
+
+def test_rounds_that_met_the_same_questions_are_told_of() -> None:
+    at = {"protocol": CHAIN, "cell": "gcd-p-chain-1"}
+    rows = [*chain("p", [1, 0]), revised(2, [1], **at), head(2, "h0", [1, 0], **at)]
+    curves, _ = chain_tables(MANIFEST, rows, [("s", "p")])
+    assert any(
+        note.endswith("a new scoring block every round, different ones: gcd 1") for note in curves.notes
+    )
+    curves, _ = chain_tables(MANIFEST, chain("p", [1, 0]), [("s", "p")])
+    assert not any("different ones" in note for note in curves.notes)

@@ -18,6 +18,7 @@ def manifest(*proposers: str) -> dict[str, object]:
         "proposers": {p: {} for p in proposers},
         "settings": settings,
         "benchmark": "reasoning-gym",
+        "grade": "raw",
     }
 
 

@@ -157,6 +157,16 @@ def test_a_table_says_what_its_numbers_do_not_hold() -> None:
     assert share["p"] == 1.0
 
 
+def test_contexts_that_met_the_same_questions_are_told_of() -> None:
+    one = cell("p", [1, 1, 0, 0])
+    other = cell("p", [1, 1, 0, 0], block=2, cell="gcd-2")
+    once = cell("p", [1, 1, 0, 0], family="lcm")
+    notes = named(all_tables(MANIFEST, [*one, *other, *once]), "One step").notes
+    assert "too few questions for contexts that all differ; different ones: gcd 1" in notes
+    notes = named(all_tables(MANIFEST, [*one, *once]), "One step").notes
+    assert not any("different ones" in note for note in notes)
+
+
 def test_every_gain_stands_beside_its_floor() -> None:
     noisy = [again("seed", [1, 0, 0, 1], proposer="p"), row(BASELINE, name="cot", evaluation=sample([1] * 4))]
     rows = [*cell("p", [1, 1, 1, 1])[:3], *noisy, *cell("q", [1, 1, 1, 1])[:3], *noisy[:1]]

@@ -470,6 +470,9 @@ def test_on_qa_the_passages_reach_the_answer_and_the_curve_says_so(hl: Run, tmp_
     (seed,) = [r for r in rows(tmp_path / "qa") if r["kind"] == "seed"]
     assert sum(head["evaluation"]["strict"]) >= sum(seed["evaluation"]["strict"]) + 4
     assert "share of the head's total gain that round 1 took: 100%" in done.out
+    # Both grades of the scores; costs have none.
+    assert "Chains; EM grades" in done.out and "Chains; F1 grades" in done.out
+    assert done.out.count("What a chain took\n") == 1
     # The score is exact match; F1 is not measured again but stands below.
     assert done.out.index("; EM grades") < done.out.index("; F1 grades")
     scoring = seed["scoring"]
