@@ -10,13 +10,16 @@ import threading
 import time
 import tomllib
 import urllib.request
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hl.config.keys import KEYS
+from hl.engines.adapters import read_adapter
+from hl.engines.base import EngineSpec
 from hl.engines.supervise import MAX_RESTARTS, Servers
-from hl.engines.vllm import RANKS, room_for_rank
+from hl.engines.vllm import RANKS, engine_arguments, room_for_rank
 from hl.engines.vllm_server import (
     ServerPlan,
     parse_adapters,
@@ -134,6 +137,17 @@ def test_every_rank_has_room():
     assert [room_for_rank(r) for r in (1, 2, 8, 9, 32, 257, 512)] == [1, 8, 8, 16, 32, 320, 512]
     with pytest.raises(EngineError, match=f"up to rank {RANKS[-1]}"):
         room_for_rank(513)
+
+
+def test_the_engine_in_process_takes_safetensors_only_and_runs_no_code(tmp_path):
+    spec = EngineSpec("vllm", model="org/base", context_tokens=2048, concurrency=32)
+    plain = engine_arguments(spec, None)
+    assert (plain["load_format"], plain["trust_remote_code"]) == ("safetensors", False)
+    assert (plain["max_model_len"], plain["max_num_seqs"], "enable_lora" in plain) == (2048, 32, False)
+    adapter = read_adapter(write(tmp_path / "a", FIELDS | {"r": 20}))
+    tuned = engine_arguments(replace(spec, deterministic=True), adapter)
+    assert (tuned["enable_lora"], tuned["max_lora_rank"], tuned["max_num_seqs"]) == (True, 32, 1)
+    assert tuned["enable_prefix_caching"] is False
 
 
 def test_the_lines_for_hl_toml_are_configuration(tmp_path):
