@@ -5,8 +5,9 @@ import hashlib
 import pytest
 
 from hl.engines import weights
-from hl.engines.bases import base_digest, model_folder
-from hl.errors import EngineError
+from hl.engines.base import EngineSpec
+from hl.engines.bases import base_digest, model_folder, named_base
+from hl.errors import EngineError, UsageError
 
 
 def folder_at(path, weight=b"\0" * 8, config="{}"):
@@ -29,6 +30,18 @@ def test_the_digest_follows_the_content_and_not_the_place(tmp_path):
 def test_what_is_no_folder_and_no_hub_id_is_refused(name):
     with pytest.raises(EngineError, match="there is no model folder"):
         model_folder(name)
+
+
+def test_an_engine_names_a_folder_by_path_alone(tmp_path, monkeypatch):
+    folder_at(tmp_path / "base")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match="is a folder") as caught:
+        named_base(EngineSpec("hf", model="base"))
+    assert caught.value.hint == 'path = "base", relative to the repository'
+    for spec in (EngineSpec("hf", path="base"), EngineSpec("hf", model=str(tmp_path / "base"))):
+        assert named_base(spec) == (spec.path or spec.model)
+    with pytest.raises(UsageError, match="the vllm engine needs a model"):
+        named_base(EngineSpec("vllm"))
 
 
 def test_a_hub_id_is_passed_on():
