@@ -1,6 +1,7 @@
 """Model folders and what they are known by; the known model's weights are made once, and made again if broken."""
 
 import hashlib
+import shutil
 
 import pytest
 
@@ -67,3 +68,4 @@ def test_the_known_model_is_made_once_checked_and_made_again_if_broken(tmp_path,
         hashlib.sha256((folder / "config.json").read_bytes()).hexdigest() != hashlib.sha256(b"{}").hexdigest()
     )
     assert sorted(p.name for p in (tmp_path / "models").iterdir()) == sorted([source.name, folder.name])
+    shutil.rmtree(folder)  # half a gigabyte, and pytest keeps the folders of three runs
