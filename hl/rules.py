@@ -44,7 +44,8 @@ def open_model(config: ModelConfig, root: Path) -> Engine:
     """
     from hl.engines.base import EngineSpec, open_engine
 
-    path = str(root / config.path) if config.path else ""
+    path = str(root / Path(config.path).expanduser()) if config.path else ""
+    adapter = str(root / Path(config.adapter).expanduser()) if config.adapter else ""
     return open_engine(
         EngineSpec(
             engine=config.engine,
@@ -52,6 +53,7 @@ def open_model(config: ModelConfig, root: Path) -> Engine:
             base_url=config.base_url,
             api_key_env=config.api_key_env,
             path=path,
+            adapter=adapter,
             threads=config.threads,
             slots=config.slots,
             context_tokens=config.context_tokens,

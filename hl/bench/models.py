@@ -57,12 +57,14 @@ def parse_model(text: str, section: str) -> Model:
         meant = nearest(engine, engines) or f"; there are {', '.join(engines)}."
         raise UsageError(f"{option}: {engine!r} is not an engine{meant}", hint=form)
     # What belongs to the configured model, its key above all, is not this one's.
-    values = {"engine": engine, "model": "", "base_url": "", "path": "", "api_key_env": ""}
+    values = {"engine": engine, "model": "", "base_url": "", "path": "", "adapter": "", "api_key_env": ""}
     if (engine == "scripted" and rest != READER) or rest.endswith(".gguf"):
         path = Path(rest)
         if not rest or not path.is_file():
             raise UsageError(f"{option}: there is no file {rest!r}.", hint=form)
         values["path"] = str(path.resolve())
+    elif engine in ("hf", "vllm") and Path(rest).is_dir():
+        values["path"] = str(Path(rest).resolve())
     elif engine == "openai":
         values["model"], _, values["base_url"] = rest.partition("@")
     else:
@@ -77,7 +79,7 @@ def parse_model(text: str, section: str) -> Model:
         if f"{section}.{key}" not in KEYS:
             meant = nearest(key, [k.partition(".")[2] for k in KEYS if k.startswith(f"{section}.")]) or "."
             raise UsageError(f"{option}: there is no key {section}.{key}{meant}", hint="hl config list")
-        values[key] = value
+        values[key] = str(Path(value).resolve()) if key == "adapter" and value else value
     if engine == "openai" and not values["base_url"]:
         raise UsageError(f"{option}: the engine openai needs an address.", hint=form)
     parse_overrides([f"{section}.{key}={value}" for key, value in values.items()])
@@ -88,6 +90,7 @@ def configured(config: Config, section: str) -> Model:
     """The model that the configuration names, under its own name."""
     part = config.proposer if section == "proposer" else config.solver
     name = Path(part.path).stem if part.path else part.model
+    name += f"@{Path(part.adapter).name}" if part.adapter else ""
     words = part.engine if part.engine == "catalog" or not name else f"{part.engine}-{name}"
     return Model(re.sub(r"[^A-Za-z0-9._-]+", "-", words)[:40] or section, part.engine)
 
