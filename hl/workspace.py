@@ -284,6 +284,7 @@ class Workspace:
             max_tokens=p.max_tokens,
             context_tokens=p.context_tokens,
             report_tokens=self.config.report.tokens,
+            style=p.prompt,
         )
 
 

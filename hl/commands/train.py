@@ -1,0 +1,114 @@
+"""`hl train`: the proposer learns; first from a teacher's rows, then from what its own edits score.
+
+One function a verb, which hands over to a module of its own (`_train_data.py`). What they share is here.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from hl.commands.context import JsonOption, UnsafeOption, invocation, new_app
+
+if TYPE_CHECKING:
+    from training.settings import Settings
+
+app = new_app("""Train the proposer on a teacher's edits, then on what its own score.
+
+Settings come from a TOML file and from -c; docs/training.md lists them. No verb needs an hl
+repository to stand in.
+""")
+
+DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would need, and do nothing.")]
+OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results go.")]
+MaxCallsOption = Annotated[
+    int | None, typer.Option("--max-calls", metavar="N", help="Stop before more model calls.")
+]
+MaxTokensOption = Annotated[
+    int | None, typer.Option("--max-tokens", metavar="N", help="Stop after that many tokens.")
+]
+MaxSecondsOption = Annotated[
+    float | None, typer.Option("--max-seconds", metavar="S", help="Stop after that many seconds.")
+]
+MaxCostOption = Annotated[
+    float | None, typer.Option("--max-cost", metavar="MONEY", help="Stop after that much money.")
+]
+
+
+@app.callback()
+def train() -> None:
+    """Keeps the verbs below `hl train` even where there is only one."""
+
+
+def settings_of(context: typer.Context, config: Path | None, *more: str) -> "Settings":
+    """The run's settings.
+
+    Args:
+        context: Of the command, for its `-c`.
+        config: The TOML file, if one is given.
+        more: `key=value` texts of the command's own options; they win.
+
+    Raises:
+        UsageError: No such file, or a key or value that there is not.
+    """
+    from training.settings import load_settings
+
+    return load_settings(config, (*invocation(context).overrides, *more))
+
+
+@app.command("data")
+def data(
+    context: typer.Context,
+    source: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[CONFIG|DIR]", help="A TOML file of settings; with --stats or --verify, rows."
+        ),
+    ] = None,
+    track: Annotated[
+        str, typer.Option("--track", metavar="TRACK", help="The split of families: tiny or paper.")
+    ] = "",
+    teacher: Annotated[
+        list[str],
+        typer.Option("--teacher", metavar="SPEC", help="catalog, or NAME=openai:MODEL@URL; repeatable."),
+    ] = [],  # noqa: B006
+    contexts: Annotated[
+        int | None, typer.Option("--contexts", metavar="N", help="Contexts a family (8).")
+    ] = None,
+    proposals: Annotated[
+        int | None, typer.Option("--proposals", metavar="K", help="Revisions a context (8).")
+    ] = None,
+    out: OutOption = None,
+    from_history: Annotated[
+        list[Path],
+        typer.Option("--from-history", metavar="REPO", help="Take rows from a ledger too; repeatable."),
+    ] = [],  # noqa: B006
+    stats: Annotated[bool, typer.Option("--stats", help="Say what the rows of DIR are.")] = False,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Apply and score every row of DIR again, and compare.")
+    ] = False,
+    dry_run: DryRunOption = False,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_seconds: MaxSecondsOption = None,
+    max_cost: MaxCostOption = None,
+    unsafe: UnsafeOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Let a teacher revise seeds, and keep the revisions that hold up.
+
+    Kept are those that apply, improve their parent, neither look up nor branch on the questions
+    that were shown, stay within budget, and gain on fresh questions too. Every row says what it
+    gained and why it was kept or not. Stopped or killed, the same command goes on.
+
+    \b
+    Examples:
+      hl train data --track tiny --teacher catalog --out rows
+      hl train data --teacher big=openai:qwen@http://127.0.0.1:8000/v1 --dry-run
+      hl train data --from-history ~/my-agent --out rows
+      hl train data rows --stats
+      hl train data rows --verify
+    """
+    from hl.errors import UsageError
+
+    raise UsageError("hl train data is not written yet.")
