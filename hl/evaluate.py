@@ -185,7 +185,7 @@ class Evaluator:
                 for _ in range(min(self._concurrency, len(todo))):
                     group.create_task(worker())
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+            raise first_error(failures) from None
         return tuple(tuple(a for a in row if a is not None) for row in results)
 
     async def _attempt(self, harness: Harness, question: Question, gold: Gold, trial: int) -> Attempt:
@@ -328,7 +328,7 @@ def _count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that matters: ours before a cancellation, a budget stop before an engine's death."""
     leaves: list[BaseException] = []
 

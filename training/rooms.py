@@ -189,7 +189,7 @@ async def open_rooms(
     tasks: Sequence[BenchTask],
     blocks: int,
     meter: Meter,
-    switches: Switches = Switches(),
+    switches: Switches,
 ) -> AsyncGenerator[Rooms, None]:
     """Solver and sandbox, running, with a room for each task.
 
