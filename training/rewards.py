@@ -80,6 +80,11 @@ class Judged:
         """The sum of the parts, or None."""
         return None if self.parts is None else self.parts.reward
 
+    @property
+    def gain(self) -> float | None:
+        """Mean grade above the parent's, of a candidate that was scored."""
+        return self.parts.J - self.parent if self.parts is not None and self.parts.build else None
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -121,6 +126,13 @@ class Judge:
         except Exception as error:
             told = error.message if isinstance(error, HlError) else f"{type(error).__name__}: {error}"
             return replace(base, detail=told)
+
+    async def aclose(self) -> None:
+        """End what is still being run."""
+        running = list(self._known.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _judge(self, base: Judged, context: Context, reply: Reply) -> Judged:
         # No earlier candidates: a duplicate earns what its first earned, from the same execution.
@@ -186,13 +198,12 @@ class Judge:
                 await room.evaluator.run([work], lambda told: attempts.append(told.attempt), slots=clock)
             return built, detail
 
-        clock = Clock(self._rooms.slots, self._candidate_s, lambda: running.cancel())
+        clock = Clock(self._rooms.machines.slots, self._candidate_s, lambda: running.cancel())
         running = asyncio.ensure_future(run())
         try:
             built, detail = await running
         except asyncio.CancelledError:
-            if not clock.over:
-                running.cancel()
+            if not clock.over:  # we are cancelled, and it with us
                 raise
             built, detail = Outcome.SCORED, CUT
         if built is not Outcome.SCORED:

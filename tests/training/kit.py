@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from hl.solver import Meter, RunLimits
@@ -10,7 +11,7 @@ from hl.workspace import Switches
 from tests.loop import write_loop
 from training.background import Background
 from training.families import tasks_of
-from training.pool import places, seed_contexts
+from training.pool import make_contexts, places
 from training.rewards import Judge
 from training.rooms import Rooms, open_rooms
 from training.settings import Settings, load_settings
@@ -47,11 +48,12 @@ def judging(
 ) -> Iterator[tuple[Background, Rooms, Judge, tuple]]:
     """A judge at work on real candidates, with seed contexts."""
     tasks = tasks_of(settings.tasks, "rl")
+    grpo = replace(settings.grpo, contexts=contexts)
     with Background() as background:
         opened = open_rooms(out, settings, tasks, contexts, Meter(limits), Switches())
         rooms = background.run(opened.__aenter__())
         try:
-            made = background.run(seed_contexts(rooms, places(tasks, contexts, 0)))
+            made = background.run(make_contexts(rooms, places(tasks, grpo), contexts))
             judge = Judge(rooms, noop=settings.grpo.noop, candidate_s=settings.grpo.candidate_s)
             yield background, rooms, judge, made
         finally:
