@@ -233,6 +233,7 @@ class Run:
         from trl import GRPOTrainer
 
         updates = self.settings.grpo.contexts // self.settings.grpo.contexts_per_update
+        _wait()  # all have read the schedule: from here on all know the same of it
         checkpoint, step = record.last_checkpoint(self.out)
         if main_process():
             record.rewind_metrics(self.out, step)
@@ -240,7 +241,12 @@ class Run:
         if step < updates:
             # A row is its place; what stands there is looked up when its turn comes.
             rows = Dataset.from_dict({"prompt": [str(n) for n in range(self.settings.grpo.contexts)]})
-            trainer = GRPOTrainer(
+
+            class Trainer(GRPOTrainer):
+                def create_model_card(self, *unused: Any, **options: Any) -> None:
+                    """Ours says more, and is written once."""
+
+            trainer = Trainer(
                 model=self.trainee.model,
                 args=args,
                 reward_funcs=self._reward_functions(),
@@ -433,7 +439,7 @@ def _part(judged: Judged, part: str) -> float | None:
 
 
 def reply_seed(seed: int, place: int, index: int) -> int:
-    """A reply's own seed: a function of the run, its context's place and its number in the group, and of nothing else."""
+    """A reply's own seed: a function of the run, its context's place and its number in the group, and nothing else."""
     return int.from_bytes(hashlib.sha256(f"reply {seed}/{place}/{index}".encode()).digest()[:8], "big") >> 1
 
 

@@ -17,7 +17,12 @@ PANELS: Sequence[tuple[str, Sequence[tuple[str, str]]]] = (
     ),
     (
         "groups",
-        (("hl/zero_variance", "no signal"), ("hl/duplicate", "duplicates"), ("hl/lost", "lost"), ("hl/win", "wins")),
+        (
+            ("hl/zero_variance", "no signal"),
+            ("hl/duplicate", "duplicates"),
+            ("hl/lost", "lost"),
+            ("hl/win", "wins"),
+        ),
     ),
     ("loss", (("loss", "training"), ("eval_loss", "validation"))),
     ("policy", (("entropy", "entropy"), ("kl", "KL"))),

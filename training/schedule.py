@@ -66,4 +66,3 @@ class Schedule:
                 f"{self._path} holds {len(self.contexts)} contexts, and no number {place + 1}."
             )
         return self.contexts[place]
-
