@@ -197,7 +197,7 @@ def test_two_processes_give_the_rewards_of_one(whole: tuple[Settings, Path, Trai
     (tmp_path / "run.toml").write_text(as_toml(settings))
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"),
+            *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"),
             *("-m", "training.grpo", str(tmp_path / "run.toml"), str(tmp_path / "run")),
         ],
         env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())},
