@@ -6,9 +6,11 @@ that stays down ends the work with what was measured kept. It does not choose be
 """
 
 import asyncio
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +35,10 @@ LOST_RETRIES = 2
 """How often an attempt lost through our fault is run again (ours)."""
 LOST_IN_A_ROW = 8
 """Lost attempts without one success between them after which the engine counts as down (ours)."""
+
+
+Slots = AbstractAsyncContextManager[object]
+"""Such as a semaphore."""
 
 
 class Runner(Protocol):
@@ -131,9 +137,18 @@ class Evaluator:
         return hashlib.sha256(f"{self.solver.digest} {self._rules} {self.mode}".encode()).hexdigest()[:16]
 
     async def run(
-        self, works: Sequence[Work], on_attempt: Callable[[Progress], None] | None = None
+        self,
+        works: Sequence[Work],
+        on_attempt: Callable[[Progress], None] | None = None,
+        *,
+        slots: "Slots | None" = None,
     ) -> tuple[tuple[Attempt, ...], ...]:
         """Run every work; attempts come back in set order, trial by trial within a question.
+
+        Args:
+            works: What to run.
+            on_attempt: Told of every attempt, stored ones included.
+            slots: Entered around each attempt that is really run: a bound that runs at the same time share.
 
         Raises:
             StoppedEarly: A run limit was reached; what was finished is stored.
@@ -159,7 +174,8 @@ class Evaluator:
         async def worker() -> None:
             # Workers share one iterator: candidate by candidate, so that equal prompt prefixes meet at the engine.
             for w, place, question, gold, trial in queue:
-                attempt = await self._attempt(works[w].harness, question, gold, trial)
+                async with slots or contextlib.nullcontext():
+                    attempt = await self._attempt(works[w].harness, question, gold, trial)
                 results[w][place] = attempt
                 if on_attempt:
                     on_attempt(Progress(w, attempt, cached=False))
@@ -169,7 +185,7 @@ class Evaluator:
                 for _ in range(min(self._concurrency, len(todo))):
                     group.create_task(worker())
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+            raise first_error(failures) from None
         return tuple(tuple(a for a in row if a is not None) for row in results)
 
     async def _attempt(self, harness: Harness, question: Question, gold: Gold, trial: int) -> Attempt:
@@ -312,7 +328,7 @@ def _count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that matters: ours before a cancellation, a budget stop before an engine's death."""
     leaves: list[BaseException] = []
 

@@ -38,6 +38,7 @@ from hl.types import (
 
 if TYPE_CHECKING:
     from hl.records import Records
+    from hl.sandbox.host import Sandbox
     from hl.tasks.base import Progress
     from hl.tasks.questions import Manifest
 
@@ -176,31 +177,46 @@ class Workspace:
             SandboxError: No sandbox holds here.
             EngineError: The solver cannot be opened.
         """
+        async with self.machines(cache, meter, switches) as machines:
+            yield self.evaluator_on(machines, switches)
+
+    @asynccontextmanager
+    async def machines(
+        self, cache: Cache, meter: Meter, switches: Switches = Switches()
+    ) -> AsyncGenerator["Machines", None]:
+        """What runs, for this repository's evaluator or for those of several with one solver.
+
+        Raises:
+            SandboxError: No sandbox holds here.
+            EngineError: The solver cannot be opened.
+        """
         from hl.sandbox.host import Sandbox
-        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader
 
         async with AsyncExitStack() as stack:
-            search = self.search()
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
-            manifest = self._loaded[0]
-            bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
-            yield Evaluator(
-                sandbox=sandbox,
-                solver=Solver(engine, self._solver_settings(), ablation=switches.ablation),
-                grader=open_grader(
-                    self.spec, self._loaded[0].files, partial(graders.function, limits=bounds)
-                ),
-                cache=cache,
-                meter=meter,
-                limits=self.limits(),
-                mode=self.config.task.grade,
-                task_digest=_task_digest(manifest),
-                concurrency=_in_flight(engine),
-                require_model_call=self.config.attempt.require_model_call,
-                search=search,
-            )
+            yield Machines(engine, sandbox, graders, cache, meter)
+
+    def evaluator_on(self, machines: "Machines", switches: Switches = Switches()) -> Evaluator:
+        """This repository's evaluator on machines that run already."""
+        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader
+
+        manifest = self._loaded[0]
+        bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
+        return Evaluator(
+            sandbox=machines.sandbox,
+            solver=Solver(machines.engine, self._solver_settings(), ablation=switches.ablation),
+            grader=open_grader(self.spec, manifest.files, partial(machines.graders.function, limits=bounds)),
+            cache=machines.cache,
+            meter=machines.meter,
+            limits=self.limits(),
+            mode=self.config.task.grade,
+            task_digest=_task_digest(manifest),
+            concurrency=machines.in_flight,
+            require_model_call=self.config.attempt.require_model_call,
+            search=self.search(),
+        )
 
     async def answer(self, harness: Harness, question: str, switches: Switches = Switches()) -> "Answered":
         """Run a harness on one question; replies come from the cache where they can.
@@ -272,6 +288,23 @@ class Workspace:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What runs while candidates are evaluated: one solver, and the sandboxes of harnesses and of graders."""
+
+    engine: MeteredEngine
+    sandbox: "Sandbox"
+    graders: "Sandbox"
+    cache: Cache
+    meter: Meter
+
+    @property
+    def in_flight(self) -> int:
+        """Attempts worth having under way at once: some more than the engine serves, since attempts also compute."""
+        served = self.engine.concurrency
+        return 1 if served == 1 else served + max(2, served // 4)
+
+
 class LineageBook:
     """One branch of the ledger, as `hl.rounds.run_chain` uses it."""
 
@@ -329,11 +362,6 @@ async def _enter_engine(
     metered = MeteredEngine(engine, cache, meter)
     stack.push_async_callback(metered.aclose)
     return metered
-
-
-def _in_flight(engine: Engine) -> int:
-    """Attempts under way at once: some more than the engine can serve, since attempts also compute."""
-    return 1 if engine.concurrency == 1 else engine.concurrency + max(2, engine.concurrency // 4)
 
 
 def question_id(text: str) -> str:
