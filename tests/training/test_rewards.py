@@ -5,11 +5,11 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.training.kit import ROWS, edit, judging, write_settings
 
 from hl.errors import StoppedEarly
 from hl.solver import RunLimits
 from hl.types import Outcome, Reply
+from tests.training.kit import ROWS, edit, judging, write_settings
 from training.rewards import Judged, Parts
 
 CALL = '    return model("guess: " + question)'
@@ -141,7 +141,7 @@ def test_waiting_behind_others_does_not_count_as_a_candidates_time(tmp_path: Pat
         tmp_path / "task", "grpo.candidate_s=2", "solver.deterministic=true", delay_s=0.3
     )
     with judging(tmp_path / "run", settings) as (background, rooms, judge, (context,)):
-        rooms.slots._value = 1  # noqa: SLF001 (one attempt at a time, so that all stand in one row)
+        rooms.slots._value = 1
         variants = [edit(CALL, f'    return model("{n} carefully: " + question)') for n in range(3)]
 
         async def together() -> list[Judged]:
@@ -157,7 +157,7 @@ def test_a_solver_that_is_down_gives_no_reward_in_any_part(tmp_path: Path) -> No
     script = tmp_path / "task" / "solver.json"
     text = script.read_text()
     with judging(tmp_path / "run", settings) as (background, rooms, judge, (context,)):
-        engine = rooms.machines.engine._engine  # noqa: SLF001 (the scripted one: from now on it is down)
+        engine = rooms.machines.engine._engine
         from hl.engines.scripted import parse_script
 
         engine.script = parse_script('{"rules": [{"fail": "no route to host"}]}')
