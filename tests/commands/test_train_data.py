@@ -161,7 +161,9 @@ def test_stopped_early_it_keeps_what_is_done_and_goes_on(tmp_path: Path) -> None
     write_loop(whole, [GOOD, IDLE, LOST, CHEAT])
     assert train(whole, *TEACHER, "--out", "rows").code == 0
     assert calls(tmp_path) == calls(whole)
-    assert [r["id"] for r in rows(whole / "rows")] == [r["id"] for r in rows(tmp_path / "rows")]
+    # Not by id: a report says how long attempts took.
+    one, two = ([(r["candidate"], r["verdict"]) for r in rows(f / "rows")] for f in (whole, tmp_path))
+    assert one == two
 
 
 def test_overlapping_clusters_a_full_folder_and_a_wrong_teacher_are_refused(tmp_path: Path) -> None:
