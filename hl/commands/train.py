@@ -11,6 +11,7 @@ import typer
 from hl.commands.context import JsonOption, UnsafeOption, invocation, new_app
 
 if TYPE_CHECKING:
+    from hl.solver import RunLimits
     from training.settings import Settings
 
 app = new_app("""Train the proposer on a teacher's edits, then on what its own score.
@@ -54,6 +55,36 @@ def settings_of(context: typer.Context, config: Path | None, *more: str) -> "Set
     from training.settings import load_settings
 
     return load_settings(config, (*invocation(context).overrides, *more))
+
+
+def toml_list(items: list[str]) -> str:
+    """Texts as `-c` takes a list."""
+    from json import dumps
+
+    return dumps(items)
+
+
+def limits_of(
+    verb: str,
+    max_calls: int | None,
+    max_tokens: int | None,
+    max_seconds: float | None,
+    max_cost: float | None,
+) -> "RunLimits":
+    """The limits of a run.
+
+    Raises:
+        UsageError: One is not above 0.
+    """
+    from hl.errors import UsageError
+    from hl.solver import RunLimits
+
+    given = {"calls": max_calls, "tokens": max_tokens, "seconds": max_seconds, "cost": max_cost}
+    for name, value in given.items():
+        # Not `value <= 0`: that would let nan through, a limit that is never reached.
+        if value is not None and not value > 0:
+            raise UsageError(f"--max-{name} {value:g}: must be above 0.", hint=f"hl train {verb} --help")
+    return RunLimits(max_calls, max_tokens, max_seconds, max_cost)
 
 
 @app.command("data")
@@ -109,6 +140,39 @@ def data(
       hl train data rows --stats
       hl train data rows --verify
     """
+    from hl.commands import _train_data as verb
     from hl.errors import UsageError
+    from training.data import load_rows
 
-    raise UsageError("hl train data is not written yet.")
+    reads = source is not None and source.is_dir()
+    if reads and out is not None:
+        raise UsageError(f"both {source} and --out {out} name rows.", hint="hl train data --help")
+    more = [f"tasks.track={track}"] if track else []
+    more += [f"data.teacher={toml_list(teacher)}"] if teacher else []
+    more += [f"data.contexts={contexts}"] if contexts is not None else []
+    more += [f"data.proposals={proposals}"] if proposals is not None else []
+    settings = settings_of(context, None if reads else source, *more)
+    place = (
+        source if reads and source is not None else out or Path("train-runs") / f"data-{settings.tasks.track}"
+    )
+    if stats:
+        verb.show(load_rows(place), json=json)
+        return
+    asked = verb.Asked(
+        place,
+        from_history,
+        bool(teacher) or not from_history,
+        limits_of("data", max_calls, max_tokens, max_seconds, max_cost),
+        unsafe,
+        json,
+    )
+    if verify:
+        verb.verify(settings, asked)
+    elif reads:
+        raise UsageError(
+            f"{source} is a folder: settings are a file.", hint=f"hl train data {source} --stats"
+        )
+    elif dry_run:
+        verb.dry_run(settings, teach=asked.teach, json=json)
+    else:
+        verb.make(settings, asked)
