@@ -336,7 +336,8 @@ async def _enter_engine(
 ) -> MeteredEngine:
     from hl.engines.base import EngineSpec, open_engine
 
-    path = str(root / config.path) if config.path else ""
+    path = str(root / Path(config.path).expanduser()) if config.path else ""
+    adapter = str(root / Path(config.adapter).expanduser()) if config.adapter else ""
     engine: Engine = open_engine(
         EngineSpec(
             engine=config.engine,
@@ -344,6 +345,7 @@ async def _enter_engine(
             base_url=config.base_url,
             api_key_env=config.api_key_env,
             path=path,
+            adapter=adapter,
             threads=config.threads,
             slots=config.slots,
             context_tokens=config.context_tokens,
