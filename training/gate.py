@@ -14,6 +14,8 @@ LOG_PROB_TOLERANCE = 0.03
 """Mean difference of log-probabilities between trainer and serving engine beyond which nothing is trained (ours)."""
 FIXED = 4
 """Contexts on whose prompts the two are compared (ours)."""
+FIXED_TOKENS = 64
+"""Tokens of their replies (ours)."""
 
 
 @dataclass(frozen=True, slots=True)

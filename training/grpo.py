@@ -8,7 +8,6 @@ order of contexts is on disk, and every reply draws from a seed of its own place
 """
 
 import hashlib
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -18,11 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from hl.codec import encode
+from hl.engines.hf import reply_log_probs
 from hl.errors import UsageError
 from hl.proposer.llm import LlmProposer
 from hl.solver import Meter, MeteredEngine, RunLimits
 from hl.workspace import Switches
-from training import card, gate, plots, record
+from training import card, gate, plots, processes, record
 from training.background import Background
 from training.chains import Reached, roll
 from training.families import check_clusters, tasks_of
@@ -92,9 +92,9 @@ def train(
         stack.enter_context(redirect_stdout(sys.stderr))
         stack.enter_context(quiet())
         args = _arguments(settings, out)
-        if main_process():
+        if processes.is_main():
             stack.enter_context(_begun(out, settings, command))
-        _wait()
+        processes.wait()
         trainee = load_trainee(settings.model, seed=settings.grpo.seed)
         background = stack.enter_context(Background())
         blocks = blocks_needed(settings.grpo, len(tasks))
@@ -139,12 +139,11 @@ def _arguments(settings: Settings, out: Path) -> Any:
     from trl import GRPOConfig
 
     g, cuda = settings.grpo, torch.cuda.is_available()
-    processes = int(os.environ.get("WORLD_SIZE", "1"))
-    rows, at_once = g.contexts_per_update * g.generations, g.micro_batch * processes
+    rows, at_once = g.contexts_per_update * g.generations, g.micro_batch * processes.count()
     if rows % at_once:
         raise UsageError(
             f"the {rows} replies of an update are no multiple of grpo.micro_batch x processes = {at_once}.",
-            hint=f"grpo.micro_batch={_divisor(rows // processes, g.micro_batch)}",
+            hint=f"grpo.micro_batch={_divisor(rows // processes.count(), g.micro_batch)}",
         )
     return GRPOConfig(
         output_dir=str(out),
@@ -181,19 +180,6 @@ def _arguments(settings: Settings, out: Path) -> Any:
 
 def _divisor(rows: int, most: int) -> int:
     return next((n for n in range(most, 0, -1) if rows and rows % n == 0), 1)
-
-
-def _wait() -> None:
-    from accelerate import PartialState
-
-    PartialState().wait_for_everyone()
-
-
-def main_process() -> bool:
-    """Whether this process writes what is written once."""
-    from accelerate import PartialState
-
-    return bool(PartialState().is_main_process)
 
 
 class Run:
@@ -233,9 +219,9 @@ class Run:
         from trl import GRPOTrainer
 
         updates = self.settings.grpo.contexts // self.settings.grpo.contexts_per_update
-        _wait()  # all have read the schedule: from here on all know the same of it
+        processes.wait()  # all have read the schedule: from here on all know the same of it
         checkpoint, step = record.last_checkpoint(self.out)
-        if main_process():
+        if processes.is_main():
             record.rewind_metrics(self.out, step)
         self._reach(0, None)
         if step < updates:
@@ -256,10 +242,11 @@ class Run:
                 callbacks=[_recorder(self, updates)],
             )
             trainer.remove_callback(PrinterCallback)
+            self._check_agreement(trainer)
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         elif checkpoint is not None:
             self.trainee.model.load_adapter(str(checkpoint), "default", use_safetensors=True)
-        _wait()
+        processes.wait()
         return self._finish(updates)
 
     # --- contexts ---
@@ -268,9 +255,9 @@ class Run:
         """See that the schedule holds the phase of a place; every process calls it at the same time."""
         while len(self.schedule.contexts) <= place:
             phase = next(i for i, end in enumerate(self._ends) if end > len(self.schedule.contexts))
-            if main_process():
+            if processes.is_main():
                 self._write_phase(phase, trainer)
-            _wait()
+            processes.wait()
             self.schedule.reload()
 
     def _write_phase(self, phase: int, trainer: Any) -> None:
@@ -303,7 +290,7 @@ class Run:
     def _proposer(self, model: Any, phase: int) -> LlmProposer:
         g, m = self.settings.grpo, self.settings.model
         version = f"{_digest_of(self.settings)} phase {phase}"
-        policy = Policy(model, self.trainee.tokenizer, m, version, batch=g.micro_batch)
+        policy = Policy(self.trainee, model, version, batch=g.micro_batch)
         machines = self.rooms.machines
         return LlmProposer(
             MeteredEngine(policy, machines.cache, machines.meter),
@@ -324,6 +311,23 @@ class Run:
             trainer.accelerator,
             gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
         )
+
+    def _check_agreement(self, trainer: Any) -> None:
+        """The way that samples (padded, token by token) and the way that learns (whole) must find the same."""
+        contexts = self.schedule.contexts[: gate.FIXED]
+        prompts = [self.trainee.prompt(context) for context in contexts]
+        with self._generating(trainer) as model:
+            samples = sample(
+                model,
+                self.trainee.tokenizer,
+                prompts,
+                [reply_seed(self.settings.grpo.seed, -1, i) for i in range(len(prompts))],
+                max_tokens=min(gate.FIXED_TOKENS, self.trainee.reply_tokens),
+                temperature=1.0,
+            )
+            learnt = [reply_log_probs(model, p, s.ids) for p, s in zip(prompts, samples, strict=True)]
+        difference = gate.check_agreement(learnt, [s.log_probs for s in samples])
+        self.tell(f"trainer and sampler agree to {difference:.2g}", len(samples), len(samples))
 
     def rollout(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """TRL's `rollout_func`: this process's rows of an update, sampled and judged.
@@ -427,7 +431,7 @@ class Run:
     def _finish(self, updates: int) -> Trained:
         adapter = self.out / ADAPTER
         lines = record.load_metrics(self.out)
-        if main_process():
+        if processes.is_main():
             self.trainee.save(adapter)
             card.write(adapter, record.load_manifest(self.out), lines)
             plots.draw(self.out, lines)
@@ -455,7 +459,7 @@ def _recorder(run: Run, updates: int) -> Any:
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **unused: Any
         ) -> None:
-            if main_process() and logs and "reward" in logs:
+            if processes.is_main() and logs and "reward" in logs:
                 run.write_figures(state.global_step, logs)
                 run.tell("updates", state.global_step, updates)
 

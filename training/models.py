@@ -8,20 +8,21 @@ safetensors, and no code that comes with a model is run.
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hl.errors import EngineError, MissingExtraError, UsageError
+from hl.engines.base import need_extra
+from hl.engines.chat_template import ChatTemplate
+from hl.engines.hf import end_tokens, load_model
+from hl.errors import HlError, UsageError
 from hl.proposer.prompt import split_context
-from hl.types import Reply
+from hl.types import Message, Reply
 from training.contexts import Context
 from training.prompts import chat_messages
 from training.quiet import quiet
 from training.settings import ModelSettings
-
-HINT = "pip install 'harness-learning[train]'"
 
 
 def need_torch() -> None:
@@ -30,11 +31,7 @@ def need_torch() -> None:
     Raises:
         MissingExtraError: One is not installed.
     """
-    from importlib.util import find_spec
-
-    for name in ("torch", "transformers", "peft", "trl", "datasets"):
-        if find_spec(name) is None:
-            raise MissingExtraError(f"hl train needs {name}, which is not installed.", hint=HINT)
+    need_extra("train", "torch", "transformers", "peft", "trl", "accelerate", "datasets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +44,23 @@ class Trainee:
     settings: ModelSettings
 
     def prompt(self, context: Context) -> list[int]:
-        """The token ids that the model continues, as at use."""
-        return prompt_ids(
-            self.tokenizer, chat_messages(context, self.settings), self.settings.chat_template_kwargs
-        )
+        """The token ids that the model continues, as at use.
+
+        Raises:
+            HlError: The chat template refuses the conversation.
+        """
+        messages = [Message(m["role"], m["content"]) for m in chat_messages(context, self.settings)]
+        ids = self.template.render(messages)
+        if ids is None:
+            raise HlError(
+                f"the chat template of {self.settings.base} refuses the prompt of {context.family}."
+            )
+        return ids
+
+    @property
+    def template(self) -> ChatTemplate:
+        """The tokenizer's, with the run's arguments."""
+        return ChatTemplate(self.tokenizer, self.settings.base, self.settings.chat_template_kwargs)
 
     def reply(self, text: str) -> list[int]:
         """The token ids of a reply that ends: what sampling would have given."""
@@ -73,16 +83,6 @@ class Trainee:
         scratch.rename(folder)
 
 
-def prompt_ids(
-    tokenizer: Any, messages: Sequence[Mapping[str, str]], template: Mapping[str, Any]
-) -> list[int]:
-    """A conversation as the token ids that a model continues, by its own chat template."""
-    rendered = tokenizer.apply_chat_template(
-        list(messages), add_generation_prompt=True, return_dict=True, **template
-    )
-    return list(rendered["input_ids"])
-
-
 def load_trainee(settings: ModelSettings, *, seed: int = 0) -> Trainee:
     """The base with `settings.adapter`, to be trained on, or with a new one that changes nothing yet.
 
@@ -97,30 +97,24 @@ def load_trainee(settings: ModelSettings, *, seed: int = 0) -> Trainee:
     """
     need_torch()
     import torch
-    from peft import LoraConfig, PeftModel, get_peft_model
+    from peft import LoraConfig, get_peft_model
 
-    model, tokenizer = load_base(settings.base, settings.dtype)
-    if settings.adapter:
-        try:
-            with quiet():
-                tuned = PeftModel.from_pretrained(
-                    model, settings.adapter, is_trainable=True, use_safetensors=True
-                )
-        except (RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
-            raise EngineError(
-                f"the adapter {settings.adapter} does not fit {settings.base}: {_first_line(error)}"
-            ) from None
-        return Trainee(tuned, tokenizer, settings)
-    config = LoraConfig(
-        r=settings.lora_rank,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=0.0,
-        target_modules=_targets(model, settings.lora_targets),
-        task_type="CAUSAL_LM",
-    )
-    with torch.random.fork_rng(), quiet():
-        torch.manual_seed(seed)
-        return Trainee(get_peft_model(model, config), tokenizer, settings)
+    with quiet():
+        model, tokenizer = load_model(settings.base, settings.adapter, dtype=settings.dtype, trainable=True)
+        if tokenizer.pad_token_id is None:
+            tokenizer.pad_token = tokenizer.eos_token
+        if settings.adapter:
+            return Trainee(model, tokenizer, settings)
+        config = LoraConfig(
+            r=settings.lora_rank,
+            lora_alpha=settings.lora_alpha,
+            lora_dropout=0.0,
+            target_modules=_targets(model, settings.lora_targets),
+            task_type="CAUSAL_LM",
+        )
+        with torch.random.fork_rng():
+            torch.manual_seed(seed)
+            return Trainee(get_peft_model(model, config), tokenizer, settings)
 
 
 def _targets(model: Any, wanted: str) -> str:
@@ -139,45 +133,6 @@ def _targets(model: Any, wanted: str) -> str:
     return wanted
 
 
-def load_base(base: str, dtype: str = "auto") -> tuple[Any, Any]:
-    """A base and its tokenizer, on the GPU where there is one.
-
-    Args:
-        base: A folder, a known model's name, or a hub id.
-        dtype: `auto`: as stored on a GPU, float32 on a CPU, where less is slower.
-
-    Raises:
-        EngineError: No such model, other weights than safetensors, or no chat template.
-    """
-    import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
-    from transformers.utils import logging
-
-    logging.disable_progress_bar()
-    logging.set_verbosity_error()
-    device = "cuda" if torch.cuda.is_available() else "cpu"
-    if dtype == "auto" and device == "cpu":
-        dtype = "float32"
-    try:
-        tokenizer = AutoTokenizer.from_pretrained(base, trust_remote_code=False)
-        model = AutoModelForCausalLM.from_pretrained(
-            base, dtype=dtype, use_safetensors=True, trust_remote_code=False
-        )
-    except (OSError, ValueError, KeyError, RuntimeError, ImportError) as error:
-        raise EngineError(f"the model {base} cannot be loaded: {_first_line(error)}") from None
-    if not tokenizer.chat_template:
-        raise EngineError(
-            f"the tokenizer of {base} has no chat template", hint="take a model made for chat (-Instruct)"
-        )
-    if tokenizer.pad_token_id is None:
-        tokenizer.pad_token = tokenizer.eos_token
-    return model.to(device), tokenizer
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:300]
-
-
 # --- sampling ----------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +142,8 @@ class Sample:
 
     ids: tuple[int, ...]
     """Its tokens, the one that ended it included."""
+    log_probs: tuple[float, ...]
+    """Natural logarithms of their probabilities at temperature 1, as they were found while sampling."""
     reply: Reply
 
 
@@ -216,34 +173,31 @@ def sample(
     pad = tokenizer.pad_token_id
     ids = torch.tensor([[pad] * (width - len(p)) + list(p) for p in prompts], device=model.device)
     mask = torch.tensor([[0] * (width - len(p)) + [1] * len(p) for p in prompts], device=model.device)
-    ends = _ends(model, tokenizer)
+    ends = end_tokens(model, tokenizer)
     config = GenerationConfig(
         do_sample=False, max_new_tokens=max_tokens, eos_token_id=sorted(ends), pad_token_id=pad
     )
-    race = LogitsProcessorList([_Race(seeds, temperature)])
+    race = _Race(seeds, temperature)
     with torch.no_grad():
         out = model.generate(
-            input_ids=ids, attention_mask=mask, generation_config=config, logits_processor=race
+            input_ids=ids,
+            attention_mask=mask,
+            generation_config=config,
+            logits_processor=LogitsProcessorList([race]),
         )
-    return [
-        _sample(tokenizer, row[width:].tolist(), ends, len(p)) for row, p in zip(out, prompts, strict=True)
-    ]
+    found = torch.stack(race.log_probs, 1).tolist()
+    rows = zip(out[:, width:].tolist(), found, prompts, strict=True)
+    return [_sample(tokenizer, row, probs, ends, len(prompt)) for row, probs, prompt in rows]
 
 
-def _sample(tokenizer: Any, row: list[int], ends: frozenset[int], prompt_tokens: int) -> Sample:
+def _sample(
+    tokenizer: Any, row: list[int], probs: list[float], ends: frozenset[int], prompt_tokens: int
+) -> Sample:
     at = next((i for i, token in enumerate(row) if token in ends), None)
     ids = tuple(row if at is None else row[: at + 1])
     text = tokenizer.decode(ids, skip_special_tokens=True)
     reply = Reply(text, "length" if at is None else "stop", prompt_tokens, len(ids))
-    return Sample(ids, reply)
-
-
-def _ends(model: Any, tokenizer: Any) -> frozenset[int]:
-    """Every token that ends a reply."""
-    declared = getattr(model, "generation_config", None)
-    ids = getattr(declared, "eos_token_id", None)
-    found = ids if isinstance(ids, list) else [ids]
-    return frozenset([tokenizer.eos_token_id, *(i for i in found if i is not None)])
+    return Sample(ids, tuple(probs[: len(ids)]), reply)
 
 
 class _Race:
@@ -253,33 +207,25 @@ class _Race:
         self._seeds = seeds
         self._temperature = temperature
         self._generators: list[Any] = []
+        self.log_probs: list[Any] = []
+        """A tensor a step: of the token that each row took, at temperature 1."""
 
     def __call__(self, input_ids: Any, scores: Any) -> Any:
         import torch
 
-        if self._temperature <= 0:
-            return scores
+        scores = scores.float()
+        raced = scores if self._temperature <= 0 else self._raced(scores)
+        taken = raced.argmax(-1, keepdim=True)
+        self.log_probs.append(torch.log_softmax(scores, -1).gather(-1, taken)[:, 0])
+        return raced
+
+    def _raced(self, scores: Any) -> Any:
+        import torch
+
         if not self._generators:
             self._generators = [torch.Generator(device=scores.device).manual_seed(s) for s in self._seeds]
-        rows = []
-        for row, generator in zip(scores.float(), self._generators, strict=True):
+        rows: list[Any] = []
+        for row, generator in zip(scores, self._generators, strict=True):
             clocks = torch.empty_like(row).exponential_(generator=generator)
             rows.append(torch.log_softmax(row / self._temperature, -1) - clocks.log())
         return torch.stack(rows)
-
-
-def log_probs(model: Any, prompt: Sequence[int], reply: Sequence[int]) -> list[float]:
-    """Natural logarithms of the probabilities of a reply's tokens after a prompt, at temperature 1.
-
-    Args:
-        model: Anything with logits.
-        prompt: Token ids; at least one.
-        reply: Token ids.
-    """
-    import torch
-
-    ids = torch.tensor([[*prompt, *reply]], device=model.device)
-    with torch.no_grad():
-        logits = model(input_ids=ids, use_cache=False).logits[0, len(prompt) - 1 : -1].float()
-    chosen = torch.tensor(list(reply), device=logits.device)[:, None]
-    return torch.log_softmax(logits, -1).gather(1, chosen)[:, 0].tolist()

@@ -4,31 +4,27 @@ import asyncio
 from typing import Any
 
 from hl.engines.base import digest_of
+from hl.errors import EngineError
 from hl.types import ChatReply, ChatRequest
-from training.models import prompt_ids, sample
-from training.settings import ModelSettings
+from training.models import Trainee, sample
 
 
 class Policy:
     """An `Engine` over a model in this process.
 
     Args:
-        model: Anything that `generate`s; used from one thread at a time.
-        tokenizer: Its tokenizer.
-        settings: `model` of the run.
+        trainee: Tokenizer and template.
+        model: Its model, as it `generate`s; used from one thread at a time.
         version: What tells this state of the weights from others of any run.
         batch: Requests computed together.
     """
 
-    def __init__(
-        self, model: Any, tokenizer: Any, settings: ModelSettings, version: str, *, batch: int
-    ) -> None:
+    def __init__(self, trainee: Trainee, model: Any, version: str, *, batch: int) -> None:
         self.name = f"policy {version}"
         self.digest = digest_of(engine="policy", version=version)
         self.concurrency = batch
+        self._trainee = trainee
         self._model = model
-        self._tokenizer = tokenizer
-        self._template = settings.chat_template_kwargs
         self._waiting: list[tuple[ChatRequest, asyncio.Future[ChatReply]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -59,18 +55,13 @@ class Policy:
                     answer.set_result(reply)
 
     def _answer(self, requests: list[ChatRequest]) -> list[ChatReply]:
-        prompts = [
-            prompt_ids(
-                self._tokenizer,
-                [{"role": m.role, "content": m.content} for m in request.messages],
-                self._template,
-            )
-            for request in requests
-        ]
+        rendered = [self._trainee.template.render(request.messages) for request in requests]
+        if None in rendered:
+            raise EngineError("the chat template refuses the conversation of a round")
         samples = sample(
             self._model,
-            self._tokenizer,
-            prompts,
+            self._trainee.tokenizer,
+            [ids for ids in rendered if ids is not None],
             [r.seed for r in requests],
             max_tokens=requests[0].max_tokens,
             temperature=requests[0].temperature,

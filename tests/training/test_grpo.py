@@ -12,6 +12,7 @@ import pytest
 
 pytest.importorskip("trl")
 
+from hl.engines.hf import load_model, reply_log_probs
 from hl.errors import EngineError, StoppedEarly, UsageError
 from hl.solver import RunLimits
 from tests.loop import GOOD, IDLE, NONE
@@ -20,7 +21,7 @@ from tests.training.tiny import write_tiny
 from training import record
 from training.contexts import load_contexts
 from training.grpo import Trained, reply_seed, train
-from training.models import load_base, load_trainee, log_probs
+from training.models import load_trainee
 from training.settings import Settings
 
 CLOCK = ("seconds", "step_time")
@@ -94,14 +95,17 @@ def test_the_adapter_changes_what_the_model_says_and_the_base_stays_as_it_was(
     from dataclasses import replace
 
     settings, _, trained = whole
-    base, _ = load_base(settings.model.base)
+    base, _ = load_model(settings.model.base)
     tuned = load_trainee(replace(settings.model, adapter=str(trained.adapter)))
     prompt = tuned.prompt(load_contexts(trained.adapter.parent / "contexts.jsonl")[0])
     reply = tuned.reply(GOOD)
-    alone = log_probs(base, prompt, reply)
+    alone = reply_log_probs(base, prompt, reply)
     with tuned.model.disable_adapter():
-        assert log_probs(tuned.model, prompt, reply) == pytest.approx(alone, abs=1e-6)
-    assert max(abs(a - b) for a, b in zip(log_probs(tuned.model, prompt, reply), alone, strict=True)) > 1e-4
+        assert reply_log_probs(tuned.model, prompt, reply) == pytest.approx(alone, abs=1e-6)
+    assert (
+        max(abs(a - b) for a, b in zip(reply_log_probs(tuned.model, prompt, reply), alone, strict=True))
+        > 1e-4
+    )
 
 
 def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
