@@ -19,21 +19,19 @@ from typing import Any
 from hl.codec import encode
 from hl.engines.hf import reply_log_probs
 from hl.errors import UsageError
-from hl.proposer.llm import LlmProposer
-from hl.solver import Meter, MeteredEngine, RunLimits
+from hl.solver import Meter, RunLimits
 from hl.workspace import Switches
 from training import card, gate, plots, processes, record
 from training.background import Background
-from training.chains import Reached, roll
 from training.families import check_clusters, tasks_of
 from training.groups import by_family, check_lost, figures
 from training.models import Trainee, load_trainee, need_torch, sample
-from training.policy import Policy
-from training.pool import Place, blocks_needed, make_contexts, mix, places, seed_blocks
+from training.phases import Phases
+from training.pool import Place, blocks_needed, places
 from training.quiet import quiet
-from training.rewards import WEIGHTS, Judge, Judged
+from training.rewards import CUT_FILE, WEIGHTS, Judge, Judged, reward_columns, reward_functions
 from training.rooms import Rooms, open_rooms
-from training.schedule import Schedule, phase_ends
+from training.schedule import phase_ends
 from training.settings import Settings, load_settings
 
 ADAPTER = "adapter"
@@ -202,12 +200,10 @@ class Run:
         self.trainee = trainee
         self.background = background
         self.rooms = rooms
-        self.judge = Judge(rooms, noop=g.noop, candidate_s=g.candidate_s)
-        self.schedule = Schedule(out)
+        self.judge = Judge(rooms, noop=g.noop, candidate_s=g.candidate_s, cut=out / CUT_FILE)
+        self.phases = Phases(settings, out, trainee, background, rooms, seeds, ends, tell)
+        self.schedule = self.phases.schedule
         self.tell = tell
-        self._seeds = seeds
-        self._ends = ends
-        self._tasks = len(rooms.by_task)
         self._seconds: dict[str, float] = {}
         self._figures: dict[str, float] = {}
         self._families: dict[str, float] = {}
@@ -223,7 +219,7 @@ class Run:
         checkpoint, step = record.last_checkpoint(self.out)
         if processes.is_main():
             record.rewind_metrics(self.out, step)
-        self._reach(0, None)
+        self.phases.reach(0)
         if step < updates:
             # A row is its place; what stands there is looked up when its turn comes.
             rows = Dataset.from_dict({"prompt": [str(n) for n in range(self.settings.grpo.contexts)]})
@@ -235,7 +231,7 @@ class Run:
             trainer = Trainer(
                 model=self.trainee.model,
                 args=args,
-                reward_funcs=self._reward_functions(),
+                reward_funcs=reward_functions(self._tell_trl),
                 train_dataset=rows,
                 processing_class=self.trainee.tokenizer,
                 rollout_func=self.rollout,
@@ -248,58 +244,6 @@ class Run:
             self.trainee.model.load_adapter(str(checkpoint), "default", use_safetensors=True)
         processes.wait()
         return self._finish(updates)
-
-    # --- contexts ---
-
-    def _reach(self, place: int, trainer: Any) -> None:
-        """See that the schedule holds the phase of a place; every process calls it at the same time."""
-        while len(self.schedule.contexts) <= place:
-            phase = next(i for i, end in enumerate(self._ends) if end > len(self.schedule.contexts))
-            if processes.is_main():
-                self._write_phase(phase, trainer)
-            processes.wait()
-            self.schedule.reload()
-
-    def _write_phase(self, phase: int, trainer: Any) -> None:
-        begin = self._ends[phase - 1] if phase else 0
-        wanted = self._seeds[begin : self._ends[phase]]
-        states: tuple[Reached, ...] = ()
-        if phase:
-            with self._generating(trainer) as model:
-                states = self.background.run(
-                    roll(self.out, self.settings, self.rooms, self._proposer(model, phase), phase)
-                )
-        half = seed_blocks(self.settings.grpo, self._tasks)
-        made = self.background.run(
-            make_contexts(
-                self.rooms,
-                mix(wanted, states),
-                half + phase * max(1, half // len(self._ends)),
-                lambda done: self.tell("contexts", done, len(wanted)),
-            )
-        )
-        found = gate.check_prompts(
-            made,
-            lambda context: len(self.trainee.prompt(context)),
-            reply_tokens=self.trainee.reply_tokens,
-            context_tokens=self.settings.model.context_tokens,
-        )
-        self.tell(f"prompts of {found.least} to {found.most} tokens", len(made), len(made))
-        self.schedule.extend(made)
-
-    def _proposer(self, model: Any, phase: int) -> LlmProposer:
-        g, m = self.settings.grpo, self.settings.model
-        version = f"{_digest_of(self.settings)} phase {phase}"
-        policy = Policy(self.trainee, model, version, batch=g.micro_batch)
-        machines = self.rooms.machines
-        return LlmProposer(
-            MeteredEngine(policy, machines.cache, machines.meter),
-            temperature=g.temperature,
-            max_tokens=m.reply_tokens,
-            context_tokens=m.context_tokens,
-            report_tokens=m.report_tokens,
-            style=m.prompt,
-        )
 
     # --- one update ---
 
@@ -339,7 +283,7 @@ class Run:
         from accelerate.utils import gather_object
 
         g, began = self.settings.grpo, time.monotonic()
-        self._reach(max(int(p) for p in prompts), trainer)
+        self.phases.reach(max(int(p) for p in prompts), lambda: self._generating(trainer))
         reached = time.monotonic()
         first = trainer.accelerator.process_index * len(prompts)
         rows = [(int(p), (first + i) % g.generations) for i, p in enumerate(prompts)]
@@ -382,22 +326,8 @@ class Run:
             "completion_ids": [list(s.ids) for s in samples],
             "logprobs": None,
             "judged": [encode(j) for j in judged],
-            **{f"hl_{part}": [_part(j, part) for j in judged] for part in WEIGHTS},
+            **reward_columns(judged),
         }
-
-    def _reward_functions(self) -> list[Callable[..., list[float | None]]]:
-        """One a part, under its name: TRL weighs, sums and logs them."""
-
-        def function(part: str) -> Callable[..., list[float | None]]:
-            def read(**columns: Any) -> list[float | None]:
-                if part == next(iter(WEIGHTS)):
-                    self._tell_trl(columns)
-                return list(columns[f"hl_{part}"])
-
-            read.__name__ = part
-            return read
-
-        return [function(part) for part in WEIGHTS]
 
     def _tell_trl(self, columns: Mapping[str, Any]) -> None:
         """What its tables and trackers show beside its own figures."""
@@ -438,17 +368,9 @@ class Run:
         return Trained(adapter, updates, lines[0] if lines else {}, lines[-1] if lines else {})
 
 
-def _part(judged: Judged, part: str) -> float | None:
-    return None if judged.parts is None else float(getattr(judged.parts, part))
-
-
 def reply_seed(seed: int, place: int, index: int) -> int:
     """A reply's own seed: a function of the run, its context's place and its number in the group, and nothing else."""
     return int.from_bytes(hashlib.sha256(f"reply {seed}/{place}/{index}".encode()).digest()[:8], "big") >> 1
-
-
-def _digest_of(settings: Settings) -> str:
-    return hashlib.sha256(repr(settings).encode()).hexdigest()[:16]
 
 
 def _recorder(run: Run, updates: int) -> Any:

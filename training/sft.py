@@ -17,7 +17,7 @@ from typing import Any
 from hl.errors import HlError
 from training import card, plots, processes, record
 from training.contexts import Context
-from training.families import check_clusters
+from training.families import check_clusters, check_learnt
 from training.gate import Lengths, lengths
 from training.models import Trainee, load_trainee, need_torch
 from training.quiet import quiet
@@ -96,6 +96,7 @@ def train(
     """
     need_torch()
     check_clusters(settings.tasks)
+    check_learnt(settings.tasks, {context.cluster: context.family for context, _ in rows})
     if not rows:
         raise HlError("there is no row to learn from.", hint="hl train data DIR --stats")
     from hl.ledger.locks import hold

@@ -125,6 +125,9 @@ def test_an_interrupted_run_goes_on_as_if_it_had_not_been(
     assert weights(tmp_path / "run") == weights(run)
     order = [[c.scoring for c in load_contexts(r / "contexts.jsonl")] for r in (run, tmp_path / "run")]
     assert order[0] == order[1]
+    # Once more, and there is nothing left to do.
+    train(settings, tmp_path / "run")
+    assert weights(tmp_path / "run") == weights(run) and len(figures(tmp_path / "run")) == 2
 
 
 def test_a_limit_stops_the_run_and_the_same_command_goes_on(model: Path, tmp_path: Path) -> None:

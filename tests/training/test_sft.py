@@ -11,6 +11,7 @@ pytest.importorskip("trl")
 
 from hl.engines.hf import load_model, reply_log_probs
 from hl.errors import HlError, UsageError
+from hl.tasks.families import FAMILIES as FAMILIES_OF_GYM
 from hl.types import Harness, Report, Score, TaskSpec
 from tests.loop import GOOD, IDLE, SEED
 from tests.training.tiny import write_tiny
@@ -20,7 +21,7 @@ from training.models import load_trainee
 from training.settings import Settings, load_settings
 from training.sft import IGNORED, Pair, Trained, held_out, tokenize, train
 
-FAMILIES = ("sums", "words", "dates")
+FAMILIES = ("sums", "names", "dates")
 
 
 def context(family: str, number: int) -> Context:
@@ -129,6 +130,13 @@ def test_rows_of_which_none_fits_are_refused(model: Path, tmp_path: Path) -> Non
         train(small(model), [(context("sums", 1), "word " * 40)], tmp_path / "run")
     with pytest.raises(HlError, match="no row to learn from"):
         train(small(model), [], tmp_path / "none")
+
+
+def test_rows_of_a_cluster_that_is_kept_for_tests_are_refused(model: Path, tmp_path: Path) -> None:
+    found = context("gcd", 1)
+    rows = [(replace(found, cluster=FAMILIES_OF_GYM["gcd"].cluster), GOOD)]
+    with pytest.raises(UsageError, match=r"rows of gcd cannot be learnt: its cluster .* the track's unseen"):
+        train(small(model, "tasks.track=tiny"), rows, tmp_path / "run")
 
 
 @pytest.mark.parametrize(
