@@ -78,7 +78,10 @@ class Trainee:
         config = self.model.peft_config["default"]
         config.base_model_name_or_path = self.settings.base
         with quiet():
-            self.model.save_pretrained(str(scratch), selected_adapters=["default"])
+            # Without this argument peft asks the model hub for the base's configuration.
+            self.model.save_pretrained(
+                str(scratch), selected_adapters=["default"], save_embedding_layers=False
+            )
         shutil.rmtree(folder, ignore_errors=True)
         scratch.rename(folder)
 

@@ -2,7 +2,8 @@
 
 Carried out by TRL's SFTTrainer on tokens made here, by the function that renders prompts at use: nothing is cut, and a
 row that does not fit is named. Validation is on whole families. Killed at any instant, the same command goes on from
-the last checkpoint and gives the weights that would have been.
+the last checkpoint and gives the weights that would have been. Several processes share the rows:
+`torchrun --nproc-per-node N -m training.sft CONFIG DATA OUT`.
 """
 
 import hashlib
@@ -274,3 +275,11 @@ def _recorder(out: Path, tell: Tell) -> Any:
                 tell("updates", state.global_step, state.max_steps)
 
     return Recorder()
+
+
+if __name__ == "__main__":
+    from training.data import load_rows
+    from training.settings import load_settings
+
+    kept = [(row.context, row.reply) for row in load_rows(Path(sys.argv[2])) if row.kept]
+    train(load_settings(Path(sys.argv[1])), kept, Path(sys.argv[3]), command=" ".join(sys.argv))
