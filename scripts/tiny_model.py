@@ -4,6 +4,7 @@ Its tokens are bytes, so it needs no vocabulary from anywhere. Needs the extra `
 alone.
 """
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,11 @@ def write_adapter(base: Path, folder: Path, *, rank: int = 4, seed: int = 1, sca
         torch.manual_seed(seed)
         model = AutoModelForCausalLM.from_pretrained(base, use_safetensors=True)
         config = LoraConfig(r=rank, lora_alpha=rank, target_modules="all-linear", task_type="CAUSAL_LM")
-        tuned = get_peft_model(model, config)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", FutureWarning
+            )  # peft asks transformers for what goes away in its v6
+            tuned = get_peft_model(model, config)
         for name, value in tuned.named_parameters():
             if "lora_B" in name:
                 torch.nn.init.normal_(value, std=scale)

@@ -16,23 +16,20 @@ exact on one machine. Sampling is from the whole distribution at the temperature
 # pyright: reportMissingImports=false
 
 import asyncio
-import queue
-import threading
 import time
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 from hl.engines.adapters import Adapter, adapter_shapes, read_adapter, refuse_other_base
 from hl.engines.base import EngineSpec, digest_of, need_extra, short_name
 from hl.engines.bases import base_digest, model_folder
+from hl.engines.batches import Batches
 from hl.engines.call import Call
 from hl.engines.chat_template import ChatTemplate
 from hl.errors import EngineError, UsageError
 from hl.types import ChatReply, ChatRequest
 
-_GATHER_S = 0.01
-"""How long the first of a batch waits for others."""
-_JOIN_S = 30.0
 _TAIL_TOKENS = 8
 """Tokens of look-back beyond a stop text's own length: one character may take several."""
 
@@ -89,7 +86,11 @@ def _with_adapter(model: Any, adapter: Adapter, base: str, trainable: bool) -> A
 
     hint = f"it was trained on {adapter.base or 'a model that it does not name'}"
     try:
-        model = PeftModel.from_pretrained(model, str(adapter.path), is_trainable=trainable)
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", FutureWarning
+            )  # peft asks transformers for what goes away in its v6
+            model = PeftModel.from_pretrained(model, str(adapter.path), is_trainable=trainable)
     except (RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
         raise EngineError(
             f"the adapter {adapter.path} does not fit {base}: {_first_line(error)}",
@@ -221,12 +222,7 @@ class HfEngine:
             refuse_other_base(self._adapter, self._base)
         self._spec = spec
         self._batch = 1 if spec.deterministic else spec.slots
-        self._work: queue.SimpleQueue[Call | None] = queue.SimpleQueue()
-        self._lock = threading.Lock()
-        """Guards the thread, the open calls and `_closed`."""
-        self._thread: threading.Thread | None = None
-        self._open: set[Call] = set()
-        self._closed = False
+        self._batches = Batches(self._run, size=self._batch, name=self.name, end=self._free)
         self._loaded: tuple[Any, Any, ChatTemplate] | None = None
         self._ends: frozenset[int] = frozenset()
 
@@ -266,22 +262,7 @@ class HfEngine:
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Complete one conversation; see `Engine.chat`."""
-        loop = asyncio.get_running_loop()
-        call = Call(request, loop, loop.create_future())
-        with self._lock:
-            if self._closed:
-                raise EngineError(f"the engine {self.name} is closed")
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="hf", daemon=True)
-                self._thread.start()
-            self._open.add(call)
-            self._work.put(call)
-        try:
-            return await call.future
-        finally:
-            call.cancelled.set()
-            with self._lock:
-                self._open.discard(call)
+        return await self._batches.chat(request)
 
     async def aclose(self) -> None:
         """Stop all calls and free the model; idempotent."""
@@ -289,45 +270,20 @@ class HfEngine:
 
     def close(self) -> None:
         """`aclose` for callers without an event loop."""
-        with self._lock:
-            self._closed = True
-            thread, self._thread = self._thread, None
-            failed = list(self._open)
-        for call in failed:
-            call.cancelled.set()
-            call.finish(EngineError(f"the engine {self.name} was closed during a call"))
-        if thread is not None:
-            self._work.put(None)
-            thread.join(_JOIN_S)
+        self._batches.close()
 
-    def _run(self) -> None:
-        """Take batches until told to stop; then free the model."""
-        while (first := self._work.get()) is not None:
-            calls, last = [first], False
-            deadline = time.monotonic() + _GATHER_S
-            while len(calls) < self._batch and not last:
-                try:
-                    call = self._work.get(timeout=max(0.0, deadline - time.monotonic()))
-                except queue.Empty:
-                    break
-                if call is None:
-                    last = True
-                else:
-                    calls.append(call)
-            calls = [call for call in calls if not call.cancelled.is_set()]
-            try:
-                if calls:
-                    self._answer(calls)
-            except Exception as error:
-                for call in calls:
-                    call.finish(error if isinstance(error, EngineError) else self._failed(error))
-            if last:
-                break
+    def _free(self) -> None:
         self._loaded = None
 
-    def _failed(self, error: Exception) -> EngineError:
-        hint = "lower slots or context_tokens" if "out of memory" in str(error).lower() else None
-        return EngineError(f"{self.name} failed: {type(error).__name__} {_first_line(error)}", hint=hint)
+    def _run(self, calls: list[Call]) -> None:
+        try:
+            self._answer(calls)
+        except EngineError:
+            raise
+        except Exception as error:
+            hint = "lower slots or context_tokens" if "out of memory" in str(error).lower() else None
+            said = f"{type(error).__name__} {_first_line(error)}"
+            raise EngineError(f"{self.name} failed: {said}", hint=hint) from error
 
     def _load(self) -> tuple[Any, Any, ChatTemplate]:
         if self._loaded is None:

@@ -21,7 +21,7 @@ from typing import Any, cast
 from urllib.parse import urlsplit
 
 from hl.engines.adapters import read_adapter
-from hl.engines.base import EngineSpec, clean_text, digest_of, wire_messages
+from hl.engines.base import EngineSpec, clean_text, digest_of, short_name, wire_messages
 from hl.engines.retry import MAX_SILENT_TIMEOUTS, Circuit, backoff_s, is_retried, parse_retry_after
 from hl.errors import EngineError, UsageError
 from hl.types import ChatReply, ChatRequest, Message
@@ -110,7 +110,9 @@ class OpenAIEngine:
     @property
     def name(self) -> str:
         """Readable identity; with the adapter that the server is known to serve under the model's name."""
-        return f"openai {self._spec.model}" + (f"@{self._adapter.label}" if self._adapter else "")
+        if self._adapter is None:
+            return f"openai {self._spec.model}"
+        return f"openai {short_name(self._spec.model)}@{self._adapter.label}"
 
     @property
     def concurrency(self) -> int:

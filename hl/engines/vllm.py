@@ -18,7 +18,7 @@ import os
 import time
 from typing import Any
 
-from hl.engines.adapters import read_adapter, refuse_other_base
+from hl.engines.adapters import Adapter, read_adapter, refuse_other_base
 from hl.engines.base import EngineSpec, clean_text, digest_of, need_extra, short_name
 from hl.engines.bases import base_digest, model_folder
 from hl.engines.chat_template import ChatTemplate
@@ -45,6 +45,22 @@ def room_for_rank(rank: int) -> int:
         if rank <= allowed:
             return allowed
     raise EngineError(f"vLLM serves LoRA adapters up to rank {RANKS[-1]}, not {rank}")
+
+
+def engine_arguments(spec: EngineSpec, adapter: Adapter | None) -> dict[str, Any]:
+    """What goes into vLLM's `AsyncEngineArgs` besides the model. Pure."""
+    arguments: dict[str, Any] = {
+        "max_model_len": spec.context_tokens,
+        "max_num_seqs": 1 if spec.deterministic else spec.concurrency,
+        "load_format": "safetensors",
+        "trust_remote_code": False,
+        "generation_config": "vllm",
+        "enable_prefix_caching": not spec.deterministic,
+        "disable_log_stats": True,
+    }
+    if adapter is not None:
+        arguments |= {"enable_lora": True, "max_lora_rank": room_for_rank(adapter.rank), "max_loras": 1}
+    return arguments
 
 
 class VllmEngine:
@@ -184,27 +200,12 @@ class VllmEngine:
             from vllm.v1.engine.async_llm import AsyncLLM
 
             folder = model_folder(self._base)
+            arguments = engine_arguments(self._spec, self._adapter)
             try:
                 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 template = ChatTemplate(tokenizer, self._base, self._spec.chat_template_kwargs)
-                engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=folder, **self._arguments()))
+                engine = AsyncLLM.from_engine_args(AsyncEngineArgs(model=folder, **arguments))
             except (OSError, ValueError, RuntimeError) as error:
                 raise EngineError(f"vLLM cannot load {self._base}: {error}") from error
             self._loaded = engine, template
         return self._loaded
-
-    def _arguments(self) -> dict[str, Any]:
-        """What goes into `AsyncEngineArgs` besides the model."""
-        arguments: dict[str, Any] = {
-            "max_model_len": self._spec.context_tokens,
-            "max_num_seqs": self.concurrency,
-            "load_format": "safetensors",
-            "trust_remote_code": False,
-            "generation_config": "vllm",
-            "enable_prefix_caching": not self._spec.deterministic,
-            "disable_log_stats": True,
-        }
-        if self._adapter is not None:
-            rank = room_for_rank(self._adapter.rank)
-            arguments |= {"enable_lora": True, "max_lora_rank": rank, "max_loras": 1}
-        return arguments
