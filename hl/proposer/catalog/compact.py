@@ -1,7 +1,8 @@
 """Short replies: an interpreter loop in a dozen lines, for proposers that cannot write many tokens (ours).
 
-The demonstrations are turns of a conversation, since a small solver answers in words to anything else; the programs run
-behind a prelude, so that they need no imports; where nothing is printed, the harness goes on as before. The last
+The demonstrations are turns of a conversation and the question is announced, since a small solver answers in words to
+anything else; the programs run behind a prelude, so that they need no imports; where nothing is printed, the harness
+goes on as before. The last
 demonstration is the one that a small model copies from most.
 """
 
@@ -15,7 +16,9 @@ BELOW_TOKENS = 700
 """The plain loop takes about so many; a proposer that may write fewer is given this one (ours)."""
 MOST_DRAWN = 3
 """Most demonstrations that are drawn from the report."""
-_SUM: Demonstration = ("What is 9 - 4 + 3?", "print(9 - 4 + 3)")
+_SUM: Demonstration = ("Work out 9 - 4 + 3.", "print(9 - 4 + 3)")
+_SHORT: Demonstration = ("Add 2 and 3.", "print(2 + 3)")
+"""Before drawn ones: what a program is, in as few tokens as that takes."""
 _LETTERS: Demonstration = ("How often is e in tree?", 'print("tree".count("e"))')
 GENERAL: dict[str, tuple[Demonstration, ...]] = {
     "compact loop": (_LETTERS, ("What is the largest of 3, 7, 5?", "print(max(3, 7, 5))"), _SUM),
@@ -56,7 +59,7 @@ def compact_loop(pairs: Sequence[Demonstration], name: str, *, drawn: bool = Fal
         shown = "\n".join(line for pair in pairs for line in pair)
         lines = [
             f'{shots} = """{shown}""".split("\\n")',
-            f'{shots} = zip(["user", "assistant"] * 9, [*{shots}, {question}])',
+            f'{shots} = zip(["user", "assistant"] * 9, [*{shots}, "Python: " + {question}])',
             f'{code} = {model}.chat([{{"role": r, "content": t}} for r, t in {shots}])',
             f'{output} = {model}.python("from math import *\\n" + {code}).stdout.strip()',
             f"if {output}:",
@@ -79,7 +82,7 @@ def compact_loops(pairs: Sequence[Demonstration]) -> Iterator[Step]:
     first, rest = next(names), list(names)
     yield compact_loop(first[1], first[0])
     for count in range(min(MOST_DRAWN, len(plain)), 0, -1):
-        yield compact_loop((_SUM, *plain[:count]), f"loop on {count} shown", drawn=True)
+        yield compact_loop((_SHORT, *plain[:count]), f"loop on {count} shown", drawn=True)
     for name, general in rest:
         yield compact_loop(general, name)
 
