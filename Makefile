@@ -20,6 +20,10 @@ help:  ## Show the targets
 env:  ## Create .venv from the locks (redone only when they change)
 	@bash scripts/setup.sh
 
+.PHONY: train-env
+train-env: env  ## The same with the packages that training needs
+	@WITH=train bash scripts/setup.sh
+
 .PHONY: model
 model: env  ## Fetch SmolLM2-135M-Instruct, the embedded model
 	@$(BIN)/hl model pull smollm2
@@ -31,7 +35,7 @@ demo: env  ## Revise a harness on FAMILY (chain_sum) and show what came of it
 # As root the sandbox tests run twice more, since its tiers depend on who runs it: as an ordinary user, and as one on a
 # machine without user namespaces.
 .PHONY: test
-test: model  ## Run every test (as root: the sandbox tests as an ordinary user too)
+test: train-env model  ## Run every test (as root: the sandbox tests as an ordinary user too)
 	@$(BIN)/python -m pytest $(PYTEST_ARGS)
 	@if [ "$$(id -u)" -eq 0 ]; then bash scripts/test-as-user.sh; else bash scripts/test-without-userns.sh; fi
 
@@ -50,6 +54,11 @@ docs: env  ## Write docs/cli.md anew from the commands' own help
 .PHONY: bench
 bench: env  ## Measure hl itself: attempts a second, overhead, start-up
 	@$(BIN)/python -m bench $(BENCH_ARGS)
+
+# Skips itself, with exit code 0, where there is no GPU.
+.PHONY: gpu-check
+gpu-check: train-env  ## Check on one GPU what the tests check on a CPU (minutes)
+	@$(BIN)/python scripts/gpu_check.py
 
 .PHONY: lock
 lock:  ## Resolve pyproject.toml anew and write requirements/*.txt

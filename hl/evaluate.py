@@ -100,6 +100,7 @@ class Evaluator:
         concurrency: Attempts under way at once.
         require_model_call: Grade an attempt that never asked the model 0.
         search: The task's retrieval, if it has any.
+        slots: Entered around each attempt that is really run: a bound that evaluators share.
     """
 
     def __init__(
@@ -116,6 +117,7 @@ class Evaluator:
         concurrency: int = 16,
         require_model_call: bool = False,
         search: Search | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self.sandbox = sandbox
         self.solver = solver
@@ -127,6 +129,7 @@ class Evaluator:
         self._concurrency = max(1, concurrency)
         self._require_model_call = require_model_call
         self._search = search
+        self._slots = slots or contextlib.nullcontext()
         rules = repr((task_digest, limits, require_model_call, sandbox.tier == "unsafe"))
         self._rules = hashlib.sha256(rules.encode()).hexdigest()
         self._lost_in_a_row = 0
@@ -141,14 +144,14 @@ class Evaluator:
         works: Sequence[Work],
         on_attempt: Callable[[Progress], None] | None = None,
         *,
-        slots: "Slots | None" = None,
+        slots: Slots | None = None,
     ) -> tuple[tuple[Attempt, ...], ...]:
         """Run every work; attempts come back in set order, trial by trial within a question.
 
         Args:
             works: What to run.
             on_attempt: Told of every attempt, stored ones included.
-            slots: Entered around each attempt that is really run: a bound that runs at the same time share.
+            slots: Instead of the evaluator's own.
 
         Raises:
             StoppedEarly: A run limit was reached; what was finished is stored.
@@ -174,7 +177,7 @@ class Evaluator:
         async def worker() -> None:
             # Workers share one iterator: candidate by candidate, so that equal prompt prefixes meet at the engine.
             for w, place, question, gold, trial in queue:
-                async with slots or contextlib.nullcontext():
+                async with slots or self._slots:
                     attempt = await self._attempt(works[w].harness, question, gold, trial)
                 results[w][place] = attempt
                 if on_attempt:

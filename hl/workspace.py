@@ -196,7 +196,8 @@ class Workspace:
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
-            yield Machines(engine, sandbox, graders, cache, meter)
+            slots = asyncio.Semaphore(_in_flight(engine))
+            yield Machines(engine, sandbox, graders, cache, meter, slots)
 
     def evaluator_on(self, machines: "Machines", switches: Switches = Switches()) -> Evaluator:
         """This repository's evaluator on machines that run already."""
@@ -213,9 +214,10 @@ class Workspace:
             limits=self.limits(),
             mode=self.config.task.grade,
             task_digest=_task_digest(manifest),
-            concurrency=machines.in_flight,
+            concurrency=_in_flight(machines.engine),
             require_model_call=self.config.attempt.require_model_call,
             search=self.search(),
+            slots=machines.slots,
         )
 
     async def answer(self, harness: Harness, question: str, switches: Switches = Switches()) -> "Answered":
@@ -297,12 +299,8 @@ class Machines:
     graders: "Sandbox"
     cache: Cache
     meter: Meter
-
-    @property
-    def in_flight(self) -> int:
-        """Attempts worth having under way at once: some more than the engine serves, since attempts also compute."""
-        served = self.engine.concurrency
-        return 1 if served == 1 else served + max(2, served // 4)
+    slots: asyncio.Semaphore
+    """Bounds the attempts under way, whichever evaluators they belong to."""
 
 
 class LineageBook:
@@ -338,7 +336,8 @@ async def _enter_engine(
 ) -> MeteredEngine:
     from hl.engines.base import EngineSpec, open_engine
 
-    path = str(root / config.path) if config.path else ""
+    path = str(root / Path(config.path).expanduser()) if config.path else ""
+    adapter = str(root / Path(config.adapter).expanduser()) if config.adapter else ""
     engine: Engine = open_engine(
         EngineSpec(
             engine=config.engine,
@@ -346,6 +345,7 @@ async def _enter_engine(
             base_url=config.base_url,
             api_key_env=config.api_key_env,
             path=path,
+            adapter=adapter,
             threads=config.threads,
             slots=config.slots,
             context_tokens=config.context_tokens,
@@ -362,6 +362,11 @@ async def _enter_engine(
     metered = MeteredEngine(engine, cache, meter)
     stack.push_async_callback(metered.aclose)
     return metered
+
+
+def _in_flight(engine: Engine) -> int:
+    """Attempts under way at once: some more than the engine can serve, since attempts also compute."""
+    return 1 if engine.concurrency == 1 else engine.concurrency + max(2, engine.concurrency // 4)
 
 
 def question_id(text: str) -> str:

@@ -6,6 +6,7 @@ tools; the versions found there are split by following the requirements in pypro
     requirements/build.txt     what builds the project and the dependencies that publish no wheel
     requirements/runtime.txt   what `hl` itself needs
     requirements/dev.txt       runtime.txt, and what the tests and checks need on top
+    requirements/train.txt     runtime.txt, and what the extra `train` needs on top
 
 Plain `name==version` lines, sorted. `make lock` resolves everything anew in a scratch environment and calls
 this.
@@ -47,15 +48,18 @@ def closure(roots: Iterable[str]) -> set[str]:
 def render(header: str, names: Iterable[str], includes: Iterable[str] = ()) -> str:
     """One requirement file."""
     lines = [f"# {header} Written by `make lock`; do not edit.", *(f"-r {name}" for name in includes)]
-    return "\n".join([*lines, *(f"{name}=={version(name)}" for name in sorted(names))]) + "\n"
+    # Without the local part: torch's `+cpu` says where it was built for, and pip finds the build for a machine.
+    pinned = (f"{name}=={version(name).partition('+')[0]}" for name in sorted(names))
+    return "\n".join([*lines, *pinned]) + "\n"
 
 
 def main() -> int:
-    """Write the three files."""
+    """Write the four files."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     build = closure(BUILD_ROOTS)
     runtime = closure(project["project"]["dependencies"])
     dev = closure(project["dependency-groups"]["dev"])
+    train = closure(project["project"]["optional-dependencies"]["train"])
     folder = ROOT / "requirements"
     folder.mkdir(exist_ok=True)
     rest = dev - runtime - build
@@ -63,6 +67,7 @@ def main() -> int:
         "build.txt": render("Builds the project and its source-only dependencies.", build),
         "runtime.txt": render("What hl needs.", runtime),
         "dev.txt": render("What the tests and checks need besides.", rest, ("build.txt", "runtime.txt")),
+        "train.txt": render("What training needs besides.", train - runtime, ("runtime.txt",)),
     }.items():
         (folder / name).write_text(text)
     return 0

@@ -10,6 +10,6 @@ trap 'rm -rf "$scratch"' EXIT
 mapfile -t dev < <("$python" -c '
 import tomllib
 print("\n".join(tomllib.load(open("pyproject.toml", "rb"))["dependency-groups"]["dev"]))')
-"$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q . "${dev[@]}" hatchling editables -U setuptools
+"$scratch/venv/bin/python" -m pip install --disable-pip-version-check -q '.[train]' "${dev[@]}" hatchling editables -U setuptools
 "$scratch/venv/bin/python" scripts/lock.py
 git --no-pager diff --stat -- requirements

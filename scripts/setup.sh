@@ -3,15 +3,19 @@
 #
 # VENV    the environment's directory (default .venv)
 # PYTHON  the interpreter to build it from (default: what VENV was built from, else python3)
+# WITH    `train` for the packages of that extra too (torch and its company, some gigabytes)
 #
-# Does nothing when the locks, pyproject.toml and the interpreter are those of the last complete run: the stamp in the
-# environment holds their digest, so neither file times nor a switch of branches matter.
+# Does nothing when the locks, pyproject.toml and the interpreter are those of the last complete run: the stamps in the
+# environment hold their digests, so neither file times nor a switch of branches matter. What is there with `train` is
+# good without it too.
 set -euo pipefail
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
 venv=${VENV:-.venv}
 lock=requirements/dev.txt
+with=${WITH:-}
+case $with in "" | train) ;; *) echo "WITH=$with: there is \`train\`" >&2; exit 2 ;; esac
 
 works() { "$1" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 # The interpreter that an environment was built from, and its version: the same for the environment and for its base.
@@ -21,8 +25,11 @@ if [ -z "${PYTHON:-}" ]; then
     if works "$venv/bin/python"; then PYTHON=$venv/bin/python; else PYTHON=python3; fi
 fi
 
-want=$({ identity "$PYTHON"; echo "$root $lock"; cat requirements/*.txt pyproject.toml; } | sha256sum | cut -d' ' -f1)
-if [ "$(cat "$venv/.hl-stamp" 2>/dev/null)" = "$want" ]; then exit 0; fi
+digest() { sha256sum | cut -d' ' -f1; }
+holds() { [ "$(cat "$venv/$1" 2>/dev/null)" = "$2" ]; }
+want=$({ identity "$PYTHON"; echo "$root $lock"; cat requirements/{build,runtime,dev}.txt pyproject.toml; } | digest)
+want_train=$({ echo "$want"; cat requirements/train.txt; } | digest)
+if holds .hl-stamp "$want" && { [ -z "$with" ] || holds .hl-stamp-train "$want_train"; }; then exit 0; fi
 
 bash scripts/preflight.sh "$PYTHON"
 
@@ -42,12 +49,20 @@ if ! works "$venv/bin/python" || [ "$(identity "$venv/bin/python")" != "$(identi
     say "creating $venv from $("$PYTHON" -c 'import sys; print(sys._base_executable, sys.version.split()[0])')"
     "$("$PYTHON" -c 'import sys; print(sys._base_executable)')" -m venv --clear "$venv"
 fi
-rm -f "$venv/.hl-stamp"
-say "installing the build tools"
-pip_install -r requirements/build.txt
-say "installing $(cat requirements/*.txt | grep -c '==') locked packages (about a minute the first time)"
-pip_install --no-build-isolation -r "$lock"
-say "installing hl"
-pip_install --no-build-isolation --no-deps --editable .
-printf '%s\n' "$want" >"$venv/.hl-stamp"
+if ! holds .hl-stamp "$want"; then
+    rm -f "$venv/.hl-stamp" "$venv/.hl-stamp-train"
+    say "installing the build tools"
+    pip_install -r requirements/build.txt
+    say "installing $(cat requirements/{build,runtime,dev}.txt | grep -c '==') locked packages (about a minute the first time)"
+    pip_install --no-build-isolation -r "$lock"
+    say "installing hl"
+    pip_install --no-build-isolation --no-deps --editable .
+    printf '%s\n' "$want" >"$venv/.hl-stamp"
+fi
+if [ -n "$with" ]; then
+    rm -f "$venv/.hl-stamp-train"
+    say "installing $(grep -c '==' requirements/train.txt) locked packages for training (some minutes the first time)"
+    pip_install --no-build-isolation -r requirements/train.txt
+    printf '%s\n' "$want_train" >"$venv/.hl-stamp-train"
+fi
 say "done: $venv/bin/hl"

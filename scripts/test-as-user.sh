@@ -34,7 +34,7 @@ else
 fi | tar --null --ignore-failed-read -T - -cf - | tar -xf - -C "$copy/hl"
 
 echo "[as an ordinary user] an environment from $python"
-(cd "$copy/hl" && env -u VENV PYTHON="$python" bash scripts/setup.sh)
+(cd "$copy/hl" && env -u VENV -u WITH PYTHON="$python" bash scripts/setup.sh)
 chown -R 1000:1000 "$copy"
 
 read -r -a tests <<<"${USER_TESTS:-tests/sandbox}"

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
-LOCKS = ("build.txt", "runtime.txt", "dev.txt")
+LOCKS = ("build.txt", "runtime.txt", "dev.txt", "train.txt")
 
 
 def locked(name: str) -> dict[str, str]:
@@ -64,6 +64,16 @@ def test_every_declared_dependency_is_locked_and_fits() -> None:
     for text in PROJECT["dependency-groups"]["dev"] + PROJECT["build-system"]["requires"]:
         requirement = Requirement(text)
         assert requirement.specifier.contains(everything[normal(requirement.name)]), text
+
+
+def test_the_training_extra_is_locked_and_fits() -> None:
+    from packaging.requirements import Requirement
+
+    lock = locked("train.txt")
+    for text in PROJECT["project"]["optional-dependencies"]["train"]:
+        requirement = Requirement(text)
+        assert requirement.specifier.contains(lock[normal(requirement.name)]), text
+    assert not lock.keys() & locked("runtime.txt").keys()
 
 
 def test_base_install_has_no_torch() -> None:

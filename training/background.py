@@ -2,12 +2,28 @@
 
 import asyncio
 import threading
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import Future
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
+from hl.evaluate import first_error
+
 T = TypeVar("T")
+
+
+async def together(work: Sequence[Coroutine[Any, Any, T]]) -> tuple[T, ...]:
+    """The results of all, in order; the first error ends the others.
+
+    Raises:
+        HlError: The one that matters of what went wrong.
+    """
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one) for one in work]
+    except BaseExceptionGroup as failures:
+        raise first_error(failures) from None
+    return tuple(task.result() for task in tasks)
 
 
 class Background:

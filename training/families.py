@@ -1,5 +1,7 @@
 """Which tasks a part of training uses, and the proof that no cluster serves two parts."""
 
+from collections.abc import Mapping
+
 from hl.bench.choice import reasoning_gym_tasks
 from hl.bench.plan import BenchTask
 from hl.errors import UsageError
@@ -58,3 +60,22 @@ def check_clusters(settings: TaskSettings) -> None:
                 f"the cluster {cluster} is in {one} ({a[cluster]}) and in {other} ({b[cluster]}).",
                 hint="hl bench families",
             )
+
+
+def check_learnt(settings: TaskSettings, clusters: Mapping[str, str]) -> None:
+    """Refuse rows of a cluster that reinforcement trains on or that tests transfer, wherever the rows come from.
+
+    Args:
+        settings: Of the run.
+        clusters: Cluster -> a family of the rows.
+
+    Raises:
+        UsageError: There is one; the message names it.
+    """
+    held = {t.cluster: "tasks.rl" for t in tasks_of(settings, "rl")}
+    held |= {FAMILIES[f].cluster: "the track's unseen families" for f in track(settings.track).unseen}
+    for cluster in sorted(clusters.keys() & held.keys()):
+        raise UsageError(
+            f"rows of {clusters[cluster]} cannot be learnt: its cluster {cluster} is in {held[cluster]}.",
+            hint="tasks.track=paper or tiny, as the rows were made",
+        )

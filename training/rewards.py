@@ -11,10 +11,15 @@ stand in one bounded queue, and an evaluation begins when its reply is submitted
 """
 
 import asyncio
+import contextlib
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from hl.codec import decode, encode
 from hl.edits import propose_from_reply
 from hl.errors import HlError, StoppedEarly
 from hl.evaluate import Work
@@ -28,6 +33,7 @@ WEIGHTS: Mapping[str, float] = {"J": 1.0, "parse": 0.05, "build": 0.10, "complet
 LOST_SHARE = 0.1
 """Share of a candidate's attempts lost through our fault beyond which it has no reward (ours)."""
 CUT = "the candidate's time was over"
+CUT_FILE = "cut.jsonl"
 PROPOSER = "policy"
 
 
@@ -80,6 +86,40 @@ class Judged:
         """The sum of the parts, or None."""
         return None if self.parts is None else self.parts.reward
 
+    @property
+    def gain(self) -> float | None:
+        """Mean grade above the parent's, of a candidate that was scored."""
+        return self.parts.J - self.parent if self.parts is not None and self.parts.build else None
+
+
+def reward_columns(judged: Sequence[Judged]) -> dict[str, list[float | None]]:
+    """Part -> its value for each reply, as columns that `reward_functions` read. None in one part is None in all."""
+    return {
+        f"hl_{part}": [None if j.parts is None else float(getattr(j.parts, part)) for j in judged]
+        for part in WEIGHTS
+    }
+
+
+def reward_functions(
+    tell: Callable[[Mapping[str, Any]], None],
+) -> list[Callable[..., list[float | None]]]:
+    """TRL's `reward_funcs`: one a part, under its name, in the order of `WEIGHTS`; TRL weighs, sums and logs them.
+
+    Args:
+        tell: Called once an update with all columns, TRL's ways to log among them.
+    """
+
+    def function(part: str) -> Callable[..., list[float | None]]:
+        def read(**columns: Any) -> list[float | None]:
+            if part == next(iter(WEIGHTS)):
+                tell(columns)
+            return list(columns[f"hl_{part}"])
+
+        read.__name__ = part
+        return read
+
+    return [function(part) for part in WEIGHTS]
+
 
 @dataclass(frozen=True, slots=True)
 class Execution:
@@ -99,13 +139,19 @@ class Judge:
         rooms: Where candidates run.
         noop: `zero`, or `parent`: what an edit that changes nothing earns.
         candidate_s: Seconds of one candidate, counted while at least one of its attempts is under way.
+        cut: File that keeps what was found of candidates whose time ended: on another day they might come further, and
+            a run that is resumed would differ. None forgets.
     """
 
-    def __init__(self, rooms: Rooms, *, noop: str = "zero", candidate_s: float = 600.0) -> None:
+    def __init__(
+        self, rooms: Rooms, *, noop: str = "zero", candidate_s: float = 600.0, cut: Path | None = None
+    ) -> None:
         self._rooms = rooms
         self._noop = noop
         self._candidate_s = candidate_s
         self._known: dict[tuple[str, str], asyncio.Task[Execution]] = {}
+        self._cut_file = cut
+        self._cut = _load_cut(cut)
 
     async def submit(self, context: Context, reply: Reply) -> Judged:
         """Judge one reply; nothing that a reply or a candidate does, and no fault of ours, raises.
@@ -121,6 +167,13 @@ class Judge:
         except Exception as error:
             told = error.message if isinstance(error, HlError) else f"{type(error).__name__}: {error}"
             return replace(base, detail=told)
+
+    async def aclose(self) -> None:
+        """End what is still being run."""
+        running = list(self._known.values())
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
 
     async def _judge(self, base: Judged, context: Context, reply: Reply) -> Judged:
         # No earlier candidates: a duplicate earns what its first earned, from the same execution.
@@ -162,6 +215,8 @@ class Judge:
     async def _execution(self, context: Context, harness: Harness) -> Execution:
         """The candidate's run: begun once for all replies that come to it."""
         key = (context.id, harness.digest)
+        if key in self._cut:
+            return self._cut[key]
         task = self._known.get(key)
         if task is None:
             task = asyncio.ensure_future(self._execute(context, harness))
@@ -173,6 +228,10 @@ class Judge:
         # What was lost is tried anew when it is met again.
         if task.cancelled() or task.exception() is not None or task.result().outcome is Outcome.LOST:
             self._known.pop(key, None)
+        elif task.result().cut and self._cut_file is not None:
+            line = json.dumps([*key, encode(task.result())], allow_nan=False)
+            with self._cut_file.open("a", encoding="utf-8") as file:
+                file.write(line + "\n")
 
     async def _execute(self, context: Context, harness: Harness) -> Execution:
         room = self._rooms.of(context)
@@ -186,18 +245,29 @@ class Judge:
                 await room.evaluator.run([work], lambda told: attempts.append(told.attempt), slots=clock)
             return built, detail
 
-        clock = Clock(self._rooms.slots, self._candidate_s, lambda: running.cancel())
+        clock = Clock(self._rooms.machines.slots, self._candidate_s, lambda: running.cancel())
         running = asyncio.ensure_future(run())
         try:
             built, detail = await running
         except asyncio.CancelledError:
-            if not clock.over:
-                running.cancel()
+            if not clock.over:  # we are cancelled, and it with us
                 raise
             built, detail = Outcome.SCORED, CUT
         if built is not Outcome.SCORED:
             return Execution(built, detail)
         return _measured(room, work, attempts, cut=clock.over)
+
+
+def _load_cut(path: Path | None) -> dict[tuple[str, str], Execution]:
+    """(context, candidate) -> what was found; a line that a kill cut off is left out."""
+    found: dict[tuple[str, str], Execution] = {}
+    if path is None or not path.exists():
+        return found
+    for line in path.read_text(encoding="utf-8").splitlines():
+        with contextlib.suppress(ValueError):
+            context, candidate, execution = json.loads(line)
+            found[context, candidate] = decode(Execution, execution)
+    return found
 
 
 def _measured(room: Room, work: Work, finished: Sequence[Attempt], *, cut: bool) -> Execution:

@@ -5,7 +5,6 @@ wanted number of blocks; `hl log` and `hl eval` work there. All tasks share solv
 on the attempts under way. It measures; what a measurement is worth is decided in `rewards.py`.
 """
 
-import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -118,7 +117,6 @@ class Room:
         *,
         number: int = 1,
         history: Sequence[HistoryEntry] = (),
-        slots: asyncio.Semaphore | None = None,
     ) -> Context:
         """Measure a parent on a block of its own.
 
@@ -127,7 +125,6 @@ class Room:
             block: Which feedback and scoring block.
             number: Rounds between the seed and this parent, plus one.
             history: Earlier edits of the chain that led to it.
-            slots: Shared bound on attempts.
 
         Raises:
             StoppedEarly: A run limit was reached.
@@ -137,7 +134,7 @@ class Room:
         shown = sets.feedback.block(block, self.feedback)
         chosen = sets.scoring.block(block, self.scoring)
         works = [Work(harness, shown), Work(harness, chosen, trials=self.trials)]
-        feedback, scoring = await evaluator.run(works, slots=slots)
+        feedback, scoring = await evaluator.run(works)
         report = build_report(
             self.workspace.spec,
             evaluator.measure(works[0], feedback),
@@ -166,8 +163,6 @@ class Rooms:
     """All tasks of a run over the same machines."""
 
     machines: Machines
-    slots: asyncio.Semaphore
-    """Attempts under way at once, over all tasks and candidates."""
     by_task: Mapping[str, Room]
     """By the task's name."""
 
@@ -220,4 +215,4 @@ async def open_rooms(
                 )
                 for task, workspace in zip(tasks, workspaces, strict=True)
             }
-            yield Rooms(machines, asyncio.Semaphore(machines.in_flight), rooms)
+            yield Rooms(machines, rooms)

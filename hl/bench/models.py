@@ -47,7 +47,7 @@ def parse_model(text: str, section: str) -> Model:
     if engine not in engines:
         raise UsageError(f"{option}: {engine!r} is not an engine; there are {', '.join(engines)}.", hint=form)
     # What belongs to the configured model, its key above all, is not this one's.
-    values = {"engine": engine, "model": "", "base_url": "", "path": "", "api_key_env": ""}
+    values = {"engine": engine, "model": "", "base_url": "", "path": "", "adapter": "", "api_key_env": ""}
     if (engine == "scripted" and rest != READER) or rest.endswith(".gguf"):
         path = Path(rest)
         if not rest or not path.is_file():
@@ -66,7 +66,7 @@ def parse_model(text: str, section: str) -> Model:
     for key, value in pairs:
         if f"{section}.{key}" not in KEYS:
             raise UsageError(f"{option}: there is no key {section}.{key}.", hint="hl config list")
-        values[key] = value
+        values[key] = str(Path(value).resolve()) if key == "adapter" and value else value
     return Model(label, engine, tuple(f"{section}.{key}={value}" for key, value in values.items()))
 
 
@@ -74,5 +74,6 @@ def configured(config: Config, section: str) -> Model:
     """The model that the configuration names, under its own name."""
     part = config.proposer if section == "proposer" else config.solver
     name = Path(part.path).stem if part.path else part.model
+    name += f"@{Path(part.adapter).name}" if part.adapter else ""
     words = part.engine if part.engine == "catalog" or not name else f"{part.engine}-{name}"
     return Model(re.sub(r"[^A-Za-z0-9._-]+", "-", words)[:40] or section, part.engine)

@@ -141,6 +141,13 @@ def _engines() -> list[tuple[str, str, str]]:
             checks.append((GOOD, f"engine {engine}", f"{package} {version(package)}"))
         except PackageNotFoundError:
             checks.append((MISSING, f"engine {engine}", f"not installed: pip install {package}"))
+    for extra, packages in (("train", ("torch", "transformers", "trl", "peft")), ("vllm", ("vllm",))):
+        try:
+            found = ", ".join(f"{package} {version(package)}" for package in packages)
+            checks.append((GOOD, f"extra {extra}", found))
+        except PackageNotFoundError as error:
+            needed = f"{error.name} is not installed: pip install 'harness-learning[{extra}]'"
+            checks.append((MISSING, f"extra {extra}", needed))
     for name, model in KNOWN.items():
         path = cache_dir() / model.file_name
         here = path.is_file()

@@ -176,3 +176,77 @@ def data(
         verb.dry_run(settings, teach=asked.teach, json=json)
     else:
         verb.make(settings, asked)
+
+
+@app.command("sft")
+def sft(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", metavar="DIR", help="What `hl train data` wrote.")
+    ] = None,
+    out: OutOption = None,
+    dry_run: DryRunOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Let a model learn a teacher's kept revisions, as a LoRA adapter.
+
+    The loss is over replies alone, prompts are those of `hl revise`, and nothing is cut: rows that
+    do not fit are named. Validation is on whole families. Stopped or killed, the same command goes
+    on from its last checkpoint.
+
+    \b
+    Examples:
+      hl train sft --data rows --out sft
+      hl train sft run.toml --data rows --out sft --dry-run
+      hl -c model.base=./Qwen3-4B -c sft.epochs=2 train sft --data rows --out sft
+    """
+    from hl.commands._train_run import run_sft
+    from hl.errors import UsageError
+
+    if data is None:
+        raise UsageError("--data is missing: which rows are learnt?", hint="hl train data --out DIR")
+    run_sft(settings_of(context, config), data, out, dry_run=dry_run, json=json)
+
+
+@app.command("grpo")
+def grpo(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
+    ] = None,
+    mode: Annotated[
+        str, typer.Option("--mode", metavar="MODE", help="single: seeds; multi: reached states too.")
+    ] = "",
+    adapter: Annotated[
+        Path | None, typer.Option("--adapter", metavar="DIR", help="Go on from this adapter.")
+    ] = None,
+    out: OutOption = None,
+    dry_run: DryRunOption = False,
+    max_calls: MaxCallsOption = None,
+    max_tokens: MaxTokensOption = None,
+    max_seconds: MaxSecondsOption = None,
+    max_cost: MaxCostOption = None,
+    unsafe: UnsafeOption = False,
+    json: JsonOption = False,
+) -> None:
+    """Let a model learn from what its own revisions score in the sandbox.
+
+    Eight replies to a context; each revised harness runs on the same questions, and its score is the
+    reward, with small parts for blocks that parse, candidates that build and runs that complete.
+    Stopped or killed, the same command goes on from its last checkpoint.
+
+    \b
+    Examples:
+      hl train grpo --adapter sft/adapter --out rl
+      hl train grpo run.toml --mode multi --adapter sft/adapter --out rl
+      hl train grpo run.toml --dry-run
+    """
+    from hl.commands._train_run import run_grpo
+
+    more = [f"grpo.mode={mode}"] if mode else []
+    more += [f"model.adapter={adapter}"] if adapter is not None else []
+    limits = limits_of("grpo", max_calls, max_tokens, max_seconds, max_cost)
+    run_grpo(settings_of(context, config, *more), out, limits, unsafe=unsafe, dry_run=dry_run, json=json)

@@ -118,7 +118,8 @@ class ModelConfig:
     api_key_env: str = key(
         "", OURS, "name of the environment variable that holds the key", guarded=True, pattern=VARIABLE_NAME
     )
-    path: str = key("", OURS, "a GGUF file, or a file of scripted replies", guarded=True)
+    path: str = key("", OURS, "a GGUF file, a model folder, or a file of scripted replies", guarded=True)
+    adapter: str = key("", OURS, "a LoRA adapter's folder, which goes onto the model", guarded=True)
     temperature: float = key(0.0, OURS, "sampling temperature where the caller names none", low=0.0, high=5.0)
     max_tokens: int = key(512, OURS, "most tokens of one reply, and the default", low=1, high=1_000_000)
     context_tokens: int = key(

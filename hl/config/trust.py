@@ -42,7 +42,7 @@ def trust_hash(root: Path, values: Mapping[str, Value]) -> str:
         for name, value in guarded_values(values).items()
     }
     local = any(
-        name == "task.name" or (name.endswith(".path") and not Path(str(value)).is_absolute())
+        name == "task.name" or (name.endswith((".path", ".adapter")) and not Path(str(value)).is_absolute())
         for name, value in guarded.items()
     )
     place = str(root.resolve()) if local else ""

@@ -8,6 +8,7 @@ answered from the cache never pays for it.
 import difflib
 import hashlib
 import importlib
+import importlib.util
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,17 +18,13 @@ from hl.errors import MissingExtraError, UsageError
 from hl.types import Engine, Message
 
 _ENGINES: Mapping[str, str] = {
+    "hf": "hl.engines.hf:HfEngine",
     "llamacpp": "hl.engines.llamacpp:LlamaCppEngine",
     "openai": "hl.engines.openai:OpenAIEngine",
     "scripted": "hl.engines.scripted:ScriptedEngine",
+    "vllm": "hl.engines.vllm:VllmEngine",
 }
 """Dotted paths, imported on demand; each class has `from_spec`."""
-
-_LATER: Mapping[str, str] = {
-    "vllm": 'serve the model with `vllm serve MODEL` and use engine = "openai" with base_url = "http://127.0.0.1:8000/v1"',
-    "hf": 'use engine = "llamacpp" with path = "MODEL.gguf", or engine = "openai" with a server of your own',
-}
-"""Engines of a later version, with what to do today."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,25 +32,28 @@ class EngineSpec:
     """What it takes to open an engine. Fields that an engine does not use are ignored by it."""
 
     engine: str
-    """A registered name: `llamacpp`, `openai` or `scripted`."""
+    """A registered name: `llamacpp`, `openai`, `scripted`, `hf` or `vllm`."""
     model: str = ""
-    """A known model (`smollm2`) or a .gguf file for llamacpp; the served model's name for openai."""
+    """A known model (`smollm2`); or a .gguf file for llamacpp, a folder or hub id for hf and vllm, the served model's
+    name for openai."""
+    adapter: str = ""
+    """A LoRA adapter's folder. hf, vllm: goes onto the model. openai: what the server serves as `model`; recorded."""
     base_url: str = ""
     """openai: the server's URL, up to and including `/v1`."""
     api_key_env: str = ""
     """openai: the *name* of the environment variable that holds the key; empty for a server without keys."""
     path: str = ""
-    """A .gguf file (llamacpp) or a rules file (scripted); wins over `model`."""
+    """A .gguf file (llamacpp), a model folder (hf, vllm) or a rules file (scripted); wins over `model`."""
     threads: int = 2
-    """llamacpp: threads that compute."""
+    """llamacpp, hf: threads that compute."""
     slots: int = 8
-    """llamacpp: requests that are computed together; 1 when `deterministic`."""
+    """llamacpp, hf: requests that are computed together; 1 when `deterministic`."""
     context_tokens: int = 4096
-    """llamacpp: prompt and reply of one request, in tokens."""
+    """llamacpp, hf, vllm: prompt and reply of one request, in tokens."""
     deterministic: bool = False
-    """llamacpp: one request at a time, no prompt cache, so that the same request gives the same text."""
+    """llamacpp, hf, vllm: one request at a time, no prompt cache, so that the same request gives the same text."""
     concurrency: int = 16
-    """openai: requests in flight at most."""
+    """openai, vllm: requests in flight at most."""
     timeout_s: float = 120.0
     """openai: of one try, from sending to the last byte."""
     retries: int = 6
@@ -77,11 +77,9 @@ def open_engine(spec: EngineSpec) -> Engine:
 
     Raises:
         UsageError: No such engine, or a value of the spec is wrong.
-        MissingExtraError: The engine comes with a later version.
+        MissingExtraError: The packages that it needs are not installed.
         EngineError: Its weights are not here.
     """
-    if later := _LATER.get(spec.engine):
-        raise MissingExtraError(f"engine {spec.engine!r} is not in this version of hl", hint=later)
     if spec.engine == "catalog":
         raise UsageError(
             "'catalog' is a proposer and cannot answer a solver's calls", hint='use engine = "llamacpp"'
@@ -95,6 +93,28 @@ def open_engine(spec: EngineSpec) -> Engine:
         )
     module, _, attribute = dotted.partition(":")
     return cast(Engine, getattr(importlib.import_module(module), attribute).from_spec(spec))
+
+
+def need_extra(extra: str, *packages: str) -> None:
+    """Check that an extra's packages are installed, without importing them.
+
+    Args:
+        extra: Its name in `pip install 'harness-learning[EXTRA]'`.
+        packages: Top-level modules.
+
+    Raises:
+        MissingExtraError: One is not there.
+    """
+    missing = [name for name in packages if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"{', '.join(missing)} is not installed", hint=f"pip install 'harness-learning[{extra}]'"
+        )
+
+
+def short_name(model: str) -> str:
+    """A model's name for one line: the last part of a path or hub id, at most 40 characters."""
+    return model.rstrip("/").rpartition("/")[2][:40] or model[:40]
 
 
 def digest_of(**parts: Any) -> str:

@@ -24,11 +24,11 @@ import threading
 import time
 import weakref
 from collections import deque
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from hl.engines.base import EngineSpec, clean_text, digest_of, wire_messages
+from hl.engines.call import Call
 from hl.engines.llama_server import LlamaServer
 from hl.engines.slots import Plan, SlotMap, render_messages
 from hl.engines.weights import KNOWN, locate, sha256_of
@@ -38,32 +38,6 @@ from hl.types import ChatReply, ChatRequest, Message
 _SNAPSHOT_BYTES = 256 << 20
 _JOIN_S = 10.0
 _REFUSED = frozenset({400, 413, 422})
-
-
-@dataclass(slots=True, eq=False)
-class _Job:
-    """A call on its way through the threads."""
-
-    request: ChatRequest
-    text: str
-    loop: asyncio.AbstractEventLoop
-    future: "asyncio.Future[ChatReply]"
-    cancelled: threading.Event = field(default_factory=threading.Event)
-
-    def finish(self, result: ChatReply | BaseException) -> None:
-        """Hand the result to the event loop, unless that is gone."""
-        try:
-            self.loop.call_soon_threadsafe(self._set, result)
-        except RuntimeError:  # the loop was closed
-            self.cancelled.set()
-
-    def _set(self, result: ChatReply | BaseException) -> None:
-        if self.future.done():
-            return
-        if isinstance(result, BaseException):
-            self.future.set_exception(result)
-        else:
-            self.future.set_result(result)
 
 
 class _FairClock:
@@ -120,9 +94,9 @@ class LlamaCppEngine:
         self._map = SlotMap(self._slots, 0 if spec.deterministic else _SNAPSHOT_BYTES, os.close)
         self._lock = threading.Lock()
         """Guards the map, the waiting calls and the lists below."""
-        self._waiting: deque[_Job] = deque()
-        self._running: set[_Job] = set()
-        self._work: queue.SimpleQueue[tuple[_Job, Plan] | None] = queue.SimpleQueue()
+        self._waiting: deque[Call] = deque()
+        self._running: set[Call] = set()
+        self._work: queue.SimpleQueue[tuple[Call, Plan] | None] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._closed = False
         self._loading = threading.Lock()
@@ -182,7 +156,7 @@ class LlamaCppEngine:
         """Complete one conversation; see `Engine.chat`."""
         loop = asyncio.get_running_loop()
         messages = tuple(Message(m.role, clean_text(m.content)) for m in request.messages)
-        job = _Job(request, render_messages(messages), loop, loop.create_future())
+        job = Call(request, loop, loop.create_future(), render_messages(messages))
         with self._lock:
             if self._closed:
                 raise EngineError(f"the engine {self.name} is closed")
@@ -270,7 +244,7 @@ class LlamaCppEngine:
     # --- one call
     # -----------------------------------------------------------------------------------------------
 
-    def _run(self, job: _Job, plan: Plan) -> ChatReply:
+    def _run(self, job: Call, plan: Plan) -> ChatReply:
         server = self._load()
         start = self._clock.start()
         try:
@@ -306,7 +280,7 @@ class LlamaCppEngine:
             "stream_options": {"include_usage": True},
         }
 
-    def _lead(self, server: LlamaServer, job: _Job, slot: int) -> None:
+    def _lead(self, server: LlamaServer, job: Call, slot: int) -> None:
         """Read the prompt, keep the slot's state, and let those go on that wait for it."""
         handle = -1
         try:

@@ -20,7 +20,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 from urllib.parse import urlsplit
 
-from hl.engines.base import EngineSpec, clean_text, digest_of, wire_messages
+from hl.engines.adapters import read_adapter
+from hl.engines.base import EngineSpec, clean_text, digest_of, short_name, wire_messages
 from hl.engines.retry import MAX_SILENT_TIMEOUTS, Circuit, backoff_s, is_retried, parse_retry_after
 from hl.errors import EngineError, UsageError
 from hl.types import ChatReply, ChatRequest, Message
@@ -59,6 +60,7 @@ class OpenAIEngine:
 
         Raises:
             UsageError: No URL, no model, a number out of range, or the key's variable is not set.
+            EngineError: The adapter's folder is none.
         """
         if "@" in spec.base_url.partition("?")[0]:
             raise UsageError(
@@ -88,6 +90,7 @@ class OpenAIEngine:
                     f"the environment variable {spec.api_key_env} with the API key is not set",
                     hint=f"export {spec.api_key_env}=...",
                 )
+        self._adapter = read_adapter(spec.adapter) if spec.adapter else None
         self._spec = spec
         self._first_backoff_s = first_backoff_s
         self._url = _shown_url(spec.base_url)
@@ -106,8 +109,10 @@ class OpenAIEngine:
 
     @property
     def name(self) -> str:
-        """Readable identity."""
-        return f"openai {self._spec.model}"
+        """Readable identity; with the adapter that the server is known to serve under the model's name."""
+        if self._adapter is None:
+            return f"openai {self._spec.model}"
+        return f"openai {short_name(self._spec.model)}@{self._adapter.label}"
 
     @property
     def concurrency(self) -> int:
@@ -116,11 +121,13 @@ class OpenAIEngine:
 
     @property
     def digest(self) -> str:
-        """Over the model's name, its host (any port of this machine is the same), and what goes with every
+        """Over the model's name, its adapter, its host (any port of this machine is the same), and what goes with every
         call."""
         host = urlsplit(self._spec.base_url).hostname or ""
+        adapter = {"adapter": self._adapter.digest} if self._adapter else {}
         return digest_of(
             engine="openai",
+            **adapter,
             model=self._spec.model,
             host="localhost" if host in _LOCAL else host,
             extra_body=self._spec.extra_body,

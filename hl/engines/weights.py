@@ -52,6 +52,8 @@ class KnownModel:
     """Hash of the model file."""
     license: str
     """Of the weights."""
+    dense_sha256: str = ""
+    """Hash of the folder that its dequantised weights make; see `hl.engines.bases`."""
 
     @property
     def file_name(self) -> str:
@@ -70,6 +72,7 @@ KNOWN: dict[str, KnownModel] = {
         gguf_bytes=98362432,
         gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         license="Apache-2.0",
+        dense_sha256="6722ab79db4178e5184793ce63d1fd4d46c120d5c73a7888277dd4ab62e2b7e7",
     ),
 }
 

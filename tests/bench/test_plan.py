@@ -38,6 +38,7 @@ def test_a_model_is_an_engine_with_its_keys(tmp_path: Path) -> None:
             "proposer.model=",
             "proposer.base_url=",
             "proposer.path=",
+            "proposer.adapter=",
             "proposer.api_key_env=",
         ),
     )

@@ -1,5 +1,6 @@
 """`hl doctor`, as typed, on the machine that runs the tests."""
 
+import importlib.util
 import json
 from pathlib import Path
 
@@ -29,3 +30,14 @@ def test_a_missing_key_and_a_distrusted_repository_are_shown_and_no_failure(hl, 
     (tmp_path / "hl.toml").write_text('[solver]\nmodel = "other"\n')
     done = hl("doctor")
     assert done.code == 0 and "only in a repository that you trust" in done.out
+
+
+def test_extras_are_there_with_their_versions_or_say_what_to_install(hl) -> None:
+    lines = [json.loads(line) for line in hl("doctor", "--json").out.splitlines()]
+    checks = {line["name"]: line for line in lines if line["kind"] == "check"}
+    for extra, package in (("train", "torch"), ("vllm", "vllm")):
+        check = checks[f"extra {extra}"]
+        if importlib.util.find_spec(package) is None:
+            assert check["state"] == "missing" and f"'harness-learning[{extra}]'" in check["detail"]
+        else:
+            assert check["state"] == "ok" and f"{package} " in check["detail"]

@@ -1,7 +1,10 @@
 """`hl model`, as typed. Nothing is downloaded here: what `pull` checks is tested with the engines."""
 
 import json
+import sys
 from pathlib import Path
+
+import pytest
 
 from hl.engines.weights import KNOWN
 
@@ -27,3 +30,10 @@ def test_pull_from_a_file_that_is_not_the_model(hl, tmp_path: Path) -> None:
     done = hl("model", "pull", "smollm2", "--from", "fake.gguf", env={"HL_CACHE_DIR": str(cache)})
     assert (done.code, done.out) == (7, "") and "fake.gguf" in done.err
     assert not list(cache.rglob("*.gguf"))
+
+
+@pytest.mark.skipif(Path(sys.executable).with_name("vllm").exists(), reason="vLLM is installed")
+def test_serving_without_vllm_says_what_to_install(hl) -> None:
+    done = hl("model", "serve", "org/base", env={"PATH": "/nowhere"})
+    assert (done.code, done.out) == (8, "")
+    assert "hint: pip install 'harness-learning[vllm]'" in done.err

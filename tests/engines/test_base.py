@@ -7,21 +7,28 @@ import sys
 import pytest
 
 from hl.engines.base import EngineSpec, clean_text, open_engine
-from hl.errors import EngineError, MissingExtraError, UsageError
+from hl.errors import EngineError, UsageError
 
 
 def test_an_unknown_engine_names_those_there_are_and_the_nearest():
-    with pytest.raises(UsageError, match=r"'llamacp'.*llamacpp, openai, scripted") as caught:
+    with pytest.raises(UsageError, match=r"'llamacp'.*hf, llamacpp, openai, scripted, vllm") as caught:
         open_engine(EngineSpec("llamacp"))
     assert caught.value.hint == "did you mean 'llamacpp'?"
 
 
-@pytest.mark.parametrize("name", ["vllm", "hf"])
-def test_engines_of_a_later_version_say_so_and_what_to_do_today(name):
-    with pytest.raises(MissingExtraError, match=f"'{name}' is not in this version") as caught:
-        open_engine(EngineSpec(name))
-    assert caught.value.exit_code == 8
-    assert 'engine = "openai"' in (caught.value.hint or "")
+@pytest.mark.parametrize(("name", "extra", "package"), [("vllm", "vllm", "vllm"), ("hf", "train", "torch")])
+def test_engines_whose_packages_are_missing_say_what_to_install(name, extra, package):
+    program = (
+        "import sys\n"
+        "import importlib.util as u\n"
+        "found = u.find_spec\n"
+        f"u.find_spec = lambda name, *rest: None if name == {package!r} else found(name, *rest)\n"
+        "from hl.engines.base import EngineSpec, open_engine\nfrom hl.errors import MissingExtraError\n"
+        f"try: open_engine(EngineSpec({name!r}, model='org/model'))\n"
+        "except MissingExtraError as error: print(error.exit_code, error.message, '|', error.hint)\n"
+    )
+    child = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert child.stdout == f"8 {package} is not installed | pip install 'harness-learning[{extra}]'\n"
 
 
 def test_the_catalog_is_no_engine():
@@ -35,6 +42,8 @@ def test_the_catalog_is_no_engine():
         (EngineSpec("llamacpp"), UsageError),
         (EngineSpec("llamacpp", model="no-such-model"), UsageError),
         (EngineSpec("llamacpp", path="/nowhere/x.gguf"), EngineError),
+        (EngineSpec("hf"), UsageError),
+        (EngineSpec("hf", model="/nowhere/model"), EngineError),
         (EngineSpec("scripted"), UsageError),
         (EngineSpec("scripted", path="/nowhere/rules.json"), UsageError),
         (EngineSpec("openai", model="m"), UsageError),

@@ -10,7 +10,7 @@ from hl.errors import StoppedEarly
 from hl.solver import RunLimits
 from hl.types import Outcome, Reply
 from tests.training.kit import ROWS, edit, judging, write_settings
-from training.rewards import Judged, Parts
+from training.rewards import Judge, Judged, Parts
 
 CALL = '    return model("guess: " + question)'
 SOLVE = "    return ask(model, question).strip()"
@@ -123,15 +123,20 @@ def test_replies_that_come_to_one_candidate_are_run_once_and_earn_the_same(tmp_p
 
 
 def test_a_candidate_that_hangs_is_cut_and_the_rest_counts_as_not_completed(tmp_path: Path) -> None:
-    settings = write_settings(tmp_path / "task", "grpo.candidate_s=1.5")
+    settings = write_settings(tmp_path / "task")
     hangs = edit(SOLVE, f"    {REAL}\n        while True:\n            pass\n{SOLVE}")
-    with judging(tmp_path / "run", settings) as (background, _, judge, (context,)):
+    with judging(tmp_path / "run", settings) as (background, rooms, _, (context,)):
+        judge = Judge(rooms, candidate_s=1.5, cut=tmp_path / "cut.jsonl")
         began = time.monotonic()
         found = background.run(judge.submit(context, hangs))
         assert time.monotonic() - began < 30
         assert found.cut and found.outcome is Outcome.SCORED
         assert found.parts == Parts(0, 1, 1, 0) and found.reward == pytest.approx(0.15)
         assert (found.classes or {})["timeout"] == ROWS
+        # Another judge of the same run, after an interruption, finds what was found, and runs nothing.
+        judge = Judge(rooms, candidate_s=60, cut=tmp_path / "cut.jsonl")
+        again = background.run(judge.submit(context, hangs))
+        assert again == found
         # It left nothing behind: the next one runs.
         assert background.run(judge.submit(context, GOOD)).reward == pytest.approx(1.30)
 
@@ -141,7 +146,7 @@ def test_waiting_behind_others_does_not_count_as_a_candidates_time(tmp_path: Pat
         tmp_path / "task", "grpo.candidate_s=2", "solver.deterministic=true", delay_s=0.3
     )
     with judging(tmp_path / "run", settings) as (background, rooms, judge, (context,)):
-        rooms.slots._value = 1
+        rooms.machines.slots._value = 1
         variants = [edit(CALL, f'    return model("{n} carefully: " + question)') for n in range(3)]
 
         async def together() -> list[Judged]:
