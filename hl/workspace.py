@@ -276,7 +276,7 @@ class Workspace:
         if p.engine == "catalog":
             from hl.proposer.catalog import CatalogProposer
 
-            return CatalogProposer()
+            return CatalogProposer(p.max_tokens)
         from hl.proposer.llm import LlmProposer
 
         engine = await _enter_engine(stack, p, self.root, cache, meter)

@@ -57,7 +57,7 @@ class Row:
     tags: tuple[str, ...] = ()
     """What the screen noticed without refusing it."""
     tokens: int = 0
-    """Of the reply, estimated (characters / 3.5)."""
+    """Of the reply, estimated (characters / 2.75)."""
     gain: Gain | None = None
     """Over the parent on the scoring questions: biased upwards where it chose the row."""
     fresh: Gain | None = None

@@ -21,7 +21,7 @@ from hl.ledger import Ledger
 from hl.ledger.rounds import ProposalRecord, RoundRecord
 from hl.proposer.catalog.blocks import render_reply
 from hl.records import Records
-from hl.report import estimate_tokens
+from hl.report import estimate_code_tokens
 from hl.selection import pair
 from hl.tasks.families import FAMILIES
 from hl.tasks.tracks import track
@@ -244,7 +244,7 @@ def _row(
         summary=summary,
         candidate=candidate.digest,
         pattern=classify(context.harness, candidate),
-        tokens=estimate_tokens(reply),
+        tokens=estimate_code_tokens(reply),
     )
     if proposal.outcome in (Outcome.DUPLICATE, Outcome.NOOP):
         return replace(row, verdict=REPEATED, detail=proposal.detail)

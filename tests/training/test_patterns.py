@@ -9,6 +9,7 @@ from tests.proposer.kit import context, one_file, seed
 from training.patterns import PATTERNS, classify, features
 
 SEEDS = {
+    "bare": "other",
     "cot": "extraction",
     "interpreter": "interpreter loop",
     "minimal": "other",
