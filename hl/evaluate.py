@@ -6,9 +6,11 @@ that stays down ends the work with what was measured kept. It does not choose be
 """
 
 import asyncio
+import contextlib
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -33,6 +35,10 @@ LOST_RETRIES = 2
 """How often an attempt lost through our fault is run again (ours)."""
 LOST_IN_A_ROW = 8
 """Lost attempts without one success between them after which the engine counts as down (ours)."""
+
+
+Slots = AbstractAsyncContextManager[object]
+"""Such as a semaphore."""
 
 
 class Runner(Protocol):
@@ -111,6 +117,7 @@ class Evaluator:
         concurrency: Attempts under way at once.
         require_model_call: Grade an attempt that never asked the model 0.
         search: The task's retrieval, if it has any.
+        slots: Entered around each attempt that is really run: a bound that evaluators share.
     """
 
     def __init__(
@@ -127,6 +134,7 @@ class Evaluator:
         concurrency: int = 16,
         require_model_call: bool = False,
         search: Search | None = None,
+        slots: Slots | None = None,
     ) -> None:
         self.sandbox = sandbox
         self.solver = solver
@@ -139,6 +147,7 @@ class Evaluator:
         self._require_model_call = require_model_call
         self._search = search
         self._rules = rules_of(task_digest, limits, unsafe=sandbox.tier == "unsafe", call=require_model_call)
+        self._slots = slots or contextlib.nullcontext()
         self._lost_in_a_row = 0
 
     @property
@@ -147,9 +156,18 @@ class Evaluator:
         return identity_of(self.solver.digest, self._rules, self.mode)
 
     async def run(
-        self, works: Sequence[Work], on_attempt: Callable[[Progress], None] | None = None
+        self,
+        works: Sequence[Work],
+        on_attempt: Callable[[Progress], None] | None = None,
+        *,
+        slots: Slots | None = None,
     ) -> tuple[tuple[Attempt, ...], ...]:
         """Run every work; attempts come back in set order, trial by trial within a question.
+
+        Args:
+            works: What to run.
+            on_attempt: Told of every attempt, stored ones included.
+            slots: Instead of the evaluator's own.
 
         Raises:
             StoppedEarly: A run limit was reached; what was finished is stored.
@@ -175,7 +193,8 @@ class Evaluator:
         async def worker() -> None:
             # Workers share one iterator: candidate by candidate, so that equal prompt prefixes meet at the engine.
             for w, place, question, gold, trial in queue:
-                attempt = await self._attempt(works[w].harness, question, gold, trial)
+                async with slots or self._slots:
+                    attempt = await self._attempt(works[w].harness, question, gold, trial)
                 results[w][place] = attempt
                 if on_attempt:
                     on_attempt(Progress(w, attempt, cached=False))
@@ -185,7 +204,7 @@ class Evaluator:
                 for _ in range(min(self._concurrency, len(todo))):
                     group.create_task(worker())
         except BaseExceptionGroup as failures:
-            raise _first(failures) from None
+            raise first_error(failures) from None
         return tuple(tuple(a for a in row if a is not None) for row in results)
 
     async def _attempt(self, harness: Harness, question: Question, gold: Gold, trial: int) -> Attempt:
@@ -333,7 +352,7 @@ def _count(names: Iterable[str]) -> dict[str, int]:
     return dict(sorted(Counter(names).items()))
 
 
-def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error that matters: ours before a cancellation, a budget stop before an engine's death."""
     leaves: list[BaseException] = []
 

@@ -34,6 +34,8 @@ HISTORY = 24
 """Most earlier edits that the text names; a report carries all (ours)."""
 CHARS_PER_TOKEN = 3.5
 """For fitting text to a token budget without a tokenizer (ours: English and code lie near 3.5 to 4)."""
+CODE_CHARS_PER_TOKEN = 2.75
+"""The same for replies that hold code, on the safe side (SmolLM2's tokenizer comes to 2.78 on a dense edit)."""
 SOLVED = 0.999
 """A grade from here on counts as solved: reasoning-gym's strict convention."""
 
@@ -233,9 +235,61 @@ def render_report(
     return head
 
 
+def render_brief_report(report: Report, *, max_tokens: int, count: Callable[[str], int] | None = None) -> str:
+    """The report in a few lines: score, commonest failure, one failed question, and a solved one if there is room.
+
+    Every quotation stands on one line, so that none can pass for a part of its surroundings.
+
+    Args:
+        report: What to render.
+        max_tokens: The budget.
+        count: Counts tokens; by default characters / 3.5.
+    """
+    measure = count or estimate_tokens
+    score = report.score
+    head = f"Score {score.mean:.2f} on {score.n} questions."
+    if report.classes:
+        name, times = min(report.classes.items(), key=lambda kv: (-kv[1], kv[0]))
+        head += f" Commonest failure: {name} ({times} of {sum(report.classes.values())})."
+    if report.tool_errors:
+        name, times = min(report.tool_errors.items(), key=lambda kv: (-kv[1], kv[0]))
+        head += f" Programs failed with {name} ({times})."
+    failed = next(iter(_by_class(report.failures)), None)
+    solved = min(report.successes, key=lambda c: len(c.question), default=None)
+    tries = [(chars, solved) for chars in (240, 160, 100)] + [(chars, None) for chars in (160, 100, 60)]
+    for chars, good in tries:
+        lines = [head]
+        if failed is not None:
+            wanted = "" if failed.gold is None else f"; right: {_line(failed.gold, chars // 2)}"
+            lines.append(f"Failed: {_line(failed.question, chars)}")
+            lines.append(f"It answered: {_line(failed.answer, chars // 2) or '(nothing)'}{wanted}")
+        if good is not None:
+            lines.append(f"Solved: {_line(good.question, chars // 2)} -> {_line(good.answer, chars // 4)}")
+        text = "\n".join(lines)
+        if measure(text) <= max_tokens:
+            return text
+    while head and measure(head) > max_tokens:
+        head = head[: int(len(head) * 0.9)]
+    return head
+
+
+def _line(text: str, limit: int) -> str:
+    """One line of at most so many characters, abridged in the middle."""
+    text = " ".join(text[: 20 * limit].split()) if len(text) > 20 * limit else " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    half = max(4, (limit - 5) // 2)
+    return f"{text[:half]} ... {text[-half:]}"
+
+
 def estimate_tokens(text: str) -> int:
     """Tokens of a text without a tokenizer: characters / 3.5, rounded up."""
     return int(len(text) / CHARS_PER_TOKEN) + 1
+
+
+def estimate_code_tokens(text: str) -> int:
+    """Tokens of a text that is mostly code: characters / 2.75, rounded up."""
+    return int(len(text) / CODE_CHARS_PER_TOKEN) + 1
 
 
 def _by_class(failures: Sequence[Case]) -> list[Case]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from hl.edits import program_digest, propose_from_reply
-from hl.errors import EngineError
+from hl.errors import EngineError, SandboxError
 from hl.evaluate import Evaluator, Progress, Work, same_behaviour
 from hl.report import build_report
 from hl.selection import decide, pair, select
@@ -21,6 +21,7 @@ from hl.types import (
     Attempt,
     Candidate,
     Cost,
+    Harness,
     HistoryEntry,
     Measurement,
     Outcome,
@@ -168,7 +169,7 @@ async def run_round(
 
     # 5 execute: smoke first, then the scoring block
     on_event(Event("stage", number, "smoke", total=sum(p.outcome is Outcome.SCORED for p in proposals)))
-    proposals = await asyncio.gather(*(_smoke(p, rooms) for p in proposals))
+    proposals = await asyncio.gather(*(_smoke(p, evaluator) for p in proposals))
     for proposal in proposals:
         on_event(Event("proposal", number, "smoke", proposal=proposal))
     runnable = [p for p in proposals if p.outcome is Outcome.SCORED and p.candidate is not None]
@@ -301,17 +302,36 @@ def _apply(
     return propose_from_reply(context.harness, reply, index=index, proposer=rooms.proposer.name, known=known)
 
 
-async def _smoke(proposal: Proposal, rooms: Rooms) -> Proposal:
+async def _smoke(proposal: Proposal, evaluator: Evaluator) -> Proposal:
     if proposal.outcome is not Outcome.SCORED or proposal.candidate is None:
         return proposal
-    result = await rooms.evaluator.sandbox.smoke(proposal.candidate, limits=rooms.evaluator.limits)
+    outcome, detail = await smoke(proposal.candidate, evaluator)
+    return proposal if outcome is Outcome.SCORED else replace(proposal, outcome=outcome, detail=detail)
+
+
+async def smoke(candidate: Harness, evaluator: Evaluator) -> tuple[Outcome, str]:
+    """Whether a candidate can be imported and called once with a stubbed model.
+
+    Returns:
+        `scored` when it is ready to run, else `import`, `crash` or `timeout` with the reason.
+
+    Raises:
+        SandboxError: The sandbox lost the call again and again: that says nothing about the candidate.
+    """
+    result = await evaluator.sandbox.smoke(candidate, limits=evaluator.limits)
+    for _ in range(LOST_RETRIES):
+        if result.status is not Status.LOST:
+            break
+        result = await evaluator.sandbox.smoke(candidate, limits=evaluator.limits)
+    if result.status is Status.LOST:
+        raise SandboxError(f"A candidate's stubbed call was lost: {result.error or 'the sandbox broke'}.")
     if result.status is Status.OK:
-        return proposal
+        return Outcome.SCORED, ""
     if result.status is Status.TIMEOUT:
         outcome = Outcome.TIMEOUT
     else:
         outcome = Outcome.IMPORT if result.value == "import" else Outcome.CRASH
-    return replace(proposal, outcome=outcome, detail=result.error[-2000:])
+    return outcome, result.error[-2000:]
 
 
 def _difference(after: Cost, before: Cost) -> Cost:

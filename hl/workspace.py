@@ -39,6 +39,7 @@ from hl.types import (
 
 if TYPE_CHECKING:
     from hl.records import Records
+    from hl.sandbox.host import Sandbox
     from hl.tasks.base import Progress
     from hl.tasks.questions import Manifest
 
@@ -172,31 +173,48 @@ class Workspace:
             SandboxError: No sandbox holds here.
             EngineError: The solver cannot be opened.
         """
+        async with self.machines(cache, meter, switches) as machines:
+            yield self.evaluator_on(machines, switches)
+
+    @asynccontextmanager
+    async def machines(
+        self, cache: Cache, meter: Meter, switches: Switches = Switches()
+    ) -> AsyncGenerator["Machines", None]:
+        """What runs, for this repository's evaluator or for those of several with one solver.
+
+        Raises:
+            SandboxError: No sandbox holds here.
+            EngineError: The solver cannot be opened.
+        """
         from hl.sandbox.host import Sandbox
-        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader, selected_grade
 
         async with AsyncExitStack() as stack:
-            search = self.search()
             engine = await _enter_engine(stack, self.config.solver, self.root, cache, meter)
             sandbox = await stack.enter_async_context(Sandbox(unsafe=switches.unsafe))
             graders = await stack.enter_async_context(Sandbox(profile="grader", unsafe=switches.unsafe))
-            manifest = self._loaded[0]
-            bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
-            yield Evaluator(
-                sandbox=sandbox,
-                solver=Solver(engine, solver_settings(self.config), ablation=switches.ablation),
-                grader=open_grader(
-                    self.spec, self._loaded[0].files, partial(graders.function, limits=bounds)
-                ),
-                cache=cache,
-                meter=meter,
-                limits=limits(self.config),
-                mode=selected_grade(self.config.task.name, self.config.task.grade),
-                task_digest=task_digest(manifest),
-                concurrency=_in_flight(engine),
-                require_model_call=self.config.attempt.require_model_call,
-                search=search,
-            )
+            slots = asyncio.Semaphore(_in_flight(engine))
+            yield Machines(engine, sandbox, graders, cache, meter, slots)
+
+    def evaluator_on(self, machines: "Machines", switches: Switches = Switches()) -> Evaluator:
+        """This repository's evaluator on machines that run already."""
+        from hl.tasks.base import GRADE_CPU_S, GRADE_MEMORY_MB, GRADE_WALL_S, open_grader, selected_grade
+
+        manifest = self._loaded[0]
+        bounds = Limits(wall_s=GRADE_WALL_S, cpu_s=GRADE_CPU_S, memory_mb=GRADE_MEMORY_MB)
+        return Evaluator(
+            sandbox=machines.sandbox,
+            solver=Solver(machines.engine, solver_settings(self.config), ablation=switches.ablation),
+            grader=open_grader(self.spec, manifest.files, partial(machines.graders.function, limits=bounds)),
+            cache=machines.cache,
+            meter=machines.meter,
+            limits=limits(self.config),
+            mode=selected_grade(self.config.task.name, self.config.task.grade),
+            task_digest=task_digest(manifest),
+            concurrency=_in_flight(machines.engine),
+            require_model_call=self.config.attempt.require_model_call,
+            search=self.search(),
+            slots=machines.slots,
+        )
 
     async def answer(self, harness: Harness, question: str, switches: Switches = Switches()) -> "Answered":
         """Run a harness on one question; replies come from the cache where they can.
@@ -250,7 +268,7 @@ class Workspace:
         if p.engine == "catalog":
             from hl.proposer.catalog import CatalogProposer
 
-            return CatalogProposer()
+            return CatalogProposer(p.max_tokens)
         from hl.proposer.llm import LlmProposer
 
         engine = await _enter_engine(stack, p, self.root, cache, meter)
@@ -260,7 +278,21 @@ class Workspace:
             max_tokens=p.max_tokens,
             context_tokens=p.context_tokens,
             report_tokens=self.config.report.tokens,
+            style=p.prompt,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """What runs while candidates are evaluated: one solver, and the sandboxes of harnesses and of graders."""
+
+    engine: MeteredEngine
+    sandbox: "Sandbox"
+    graders: "Sandbox"
+    cache: Cache
+    meter: Meter
+    slots: asyncio.Semaphore
+    """Bounds the attempts under way, whichever evaluators they belong to."""
 
 
 class LineageBook:

@@ -11,7 +11,7 @@ from tests.proposer.kit import SEED_NAMES, run, seed
 
 
 def test_all_seeds_are_offered_by_name() -> None:
-    names = {"minimal", "interpreter", "cot", "self-consistency", "react", "reflexion", "retrieval"}
+    names = {"bare", "minimal", "interpreter", "cot", "self-consistency", "react", "reflexion", "retrieval"}
     assert set(seed_names()) == names
     assert load_seed("self-consistency") == seed("self_consistency")
 

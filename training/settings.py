@@ -58,7 +58,7 @@ class TaskSettings:
 class DataSettings:
     """`hl train data`."""
 
-    teacher: str = key("catalog", OURS, "who writes: `catalog`, or NAME=ENGINE:MODEL@URL")
+    teacher: tuple[str, ...] = key(("catalog",), OURS, "who writes: `catalog`, or NAME=ENGINE:MODEL@URL")
     contexts: int = key(8, OURS, "contexts a family", low=1, high=100_000)
     proposals: int = key(8, OURS, "revisions a context", low=1, high=1024)
 
@@ -134,6 +134,13 @@ SECTIONS: Mapping[str, Any] = {
 }
 KEYS = table(SECTIONS)
 """Every key, by dotted name."""
+SMALL: Mapping[str, Value] = {
+    "tasks.feedback": 8,
+    "tasks.scoring": 16,
+    "tasks.fresh": 32,
+    "data.contexts": 2,
+}
+"""What the track `tiny` takes where nothing else is said (ours): what two cores do in an hour, as with `hl bench`."""
 HL = "hl"
 """`[hl.solver]` and the like: the configuration of `hl` under which candidates run."""
 
@@ -164,7 +171,7 @@ def load_settings(path: Path | None, overrides: Sequence[str] = ()) -> Settings:
     """
     if path is not None and not path.is_file():
         raise UsageError(f"there is no settings file {path}.", hint="hl train --help")
-    values: dict[str, Value] = {name: k.default for name, k in KEYS.items()}
+    values: dict[str, Value] = {}
     passed: list[str] = []
     for section, fields in (read_toml(path) if path is not None else {}).items():
         if section == HL:
@@ -182,7 +189,10 @@ def load_settings(path: Path | None, overrides: Sequence[str] = ()) -> Settings:
             found = find_key(name.strip(), "-c", KEYS)
             values[found.name] = parse(found, value, "-c")
         else:
-            passed.append(text)
+            passed.append(_absolute(text))
+    defaults = {name: k.default for name, k in KEYS.items()}
+    track = values.get("tasks.track", defaults["tasks.track"])
+    values = {**defaults, **(SMALL if track == "tiny" else {}), **values}
     parts = {
         section: cls(**{k.field: values[n] for n, k in KEYS.items() if k.section == section})
         for section, cls in SECTIONS.items()
@@ -204,8 +214,14 @@ def _passed_on(tables: Any, where: str) -> list[str]:
     for section, fields in tables.items() if isinstance(tables, Mapping) else [(HL, tables)]:
         if not isinstance(fields, Mapping):
             raise UsageError(f"{where}: [hl] holds sections such as [hl.solver], not {show(fields)}.")
-        texts += [f"{section}.{name}={_text(raw)}" for name, raw in fields.items()]
+        texts += [_absolute(f"{section}.{name}={_text(raw)}") for name, raw in fields.items()]
     return texts
+
+
+def _absolute(text: str) -> str:
+    """A file of the user's is relative to where the user is, not to a repository of the run."""
+    key, _, value = text.partition("=")
+    return f"{key}={Path(value).absolute()}" if key.strip().endswith(".path") and value else text
 
 
 def _text(raw: Any) -> str:

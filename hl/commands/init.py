@@ -43,7 +43,7 @@ def init(
     Questions are drawn once, into questions/: feedback, scoring, confirmation and evaluation sets
     that share no question. Values given with -c or --profile are written to hl.toml.
 
-    Seeds: minimal, cot, self-consistency, react, reflexion, interpreter; and retrieval, which
+    Seeds: bare, minimal, cot, self-consistency, react, reflexion, interpreter; and retrieval, which
     searches a corpus. Data sets: tiny (generated), hotpotqa, musique, 2wiki (docs/tasks.md).
 
     \b

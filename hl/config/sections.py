@@ -171,6 +171,9 @@ class ProposerConfig(ModelConfig):
         32_768, SECOND_HAND, "tokens that prompt and reply may take together", low=128, high=10_000_000
     )
     timeout_s: float = key(600.0, OURS, "seconds until one request counts as failed", low=0.1, high=86_400.0)
+    prompt: str = key(
+        "full", OURS, "`brief` suits models of a few hundred million weights", choices=("full", "brief")
+    )
 
 
 @dataclass(frozen=True, slots=True)

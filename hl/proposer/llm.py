@@ -8,7 +8,7 @@ same. Limits of the run (`StoppedEarly`) pass through: they are no failure of th
 from collections.abc import Callable
 
 from hl.errors import EngineError, MissingExtraError
-from hl.proposer.prompt import render_messages, render_repair
+from hl.proposer.prompt import render_messages, render_repair, split_context
 from hl.types import ChatRequest, Engine, Message, ProposalContext, Reply
 
 SEED_STEP = 100_003
@@ -25,6 +25,7 @@ class LlmProposer:
         context_tokens: Room for prompt and reply together.
         report_tokens: Most tokens of the report.
         count: Counts tokens; by default characters / 3.5.
+        style: Of the prompt: `full` or `brief`.
     """
 
     def __init__(
@@ -36,15 +37,15 @@ class LlmProposer:
         context_tokens: int = 32_768,
         report_tokens: int = 6000,
         count: Callable[[str], int] | None = None,
+        style: str = "full",
     ) -> None:
         self.name = f"llm {engine.name}"
         self._engine = engine
         self._temperature = temperature
-        # A reply may take at most half of a small context: an edit without its report is a guess.
-        self._max_tokens = min(max_tokens, max(1, context_tokens // 2))
-        self._room = context_tokens - self._max_tokens
+        self._room, self._max_tokens = split_context(context_tokens, max_tokens)
         self._report_tokens = report_tokens
         self._count = count
+        self._style = style
 
     async def propose(self, context: ProposalContext, index: int, count: int) -> Reply:
         """Reply number `index` of `count`."""
@@ -59,7 +60,11 @@ class LlmProposer:
 
     def _messages(self, context: ProposalContext) -> tuple[Message, ...]:
         return render_messages(
-            context, max_tokens=self._room, report_tokens=self._report_tokens, count=self._count
+            context,
+            max_tokens=self._room,
+            report_tokens=self._report_tokens,
+            count=self._count,
+            style=self._style,
         )
 
     async def _ask(self, messages: tuple[Message, ...], seed: int) -> Reply:

@@ -2,13 +2,14 @@
 
 Promises: the same context gives the same messages, whatever the process; they fit a token budget (the harness is never
 cut while it fits, the report is); nothing a harness or a model wrote can end a section early, since sections are fenced
-with more backticks than they hold. Does not call a model.
+with more backticks than they hold. There are two styles: `full`, and `brief` for models whose context or patience is
+small (ours): a few hundred tokens. Does not call a model.
 """
 
 import re
 from collections.abc import Callable
 
-from hl.report import estimate_tokens, render_report
+from hl.report import estimate_tokens, render_brief_report, render_report
 from hl.types import Message, ProposalContext
 
 MIN_REPORT_TOKENS = 300
@@ -55,21 +56,51 @@ SYSTEM = (
     "broken hand-overs between model and program, not wrong ideas."
 )
 
+BRIEF_SYSTEM = "You improve a Python program around a language model: reply with one edit."
+BRIEF_FORMAT = """\
+`model(prompt)`, `model.chat(messages)` and `model.python(code).stdout` may be called. Reply with one sentence, then:
+<<<<<<< SEARCH
+lines of the program
+=======
+what replaces them
+>>>>>>> REPLACE"""
+BRIEF_TASK_CHARS = 120
+"""Longest description of the task in a brief prompt (ours)."""
+BRIEF_REPORT_TOKENS = 140
+"""Longest report in a brief prompt (ours)."""
+
 Count = Callable[[str], int]
 
 
+def split_context(context_tokens: int, reply_tokens: int) -> tuple[int, int]:
+    """How a model's context is shared out: (tokens of the prompt, tokens of the reply).
+
+    A reply may take at most half of a small context: an edit without its report is a guess.
+    """
+    reply = min(reply_tokens, max(1, context_tokens // 2))
+    return context_tokens - reply, reply
+
+
 def render_messages(
-    context: ProposalContext, *, max_tokens: int, report_tokens: int = 6000, count: Count | None = None
+    context: ProposalContext,
+    *,
+    max_tokens: int,
+    report_tokens: int = 6000,
+    count: Count | None = None,
+    style: str = "full",
 ) -> tuple[Message, ...]:
-    """The conversation for one proposal.
+    """The conversation for one proposal. Training and use call this same function.
 
     Args:
         context: What to revise.
         max_tokens: Room for all messages together.
         report_tokens: Most tokens of the report.
         count: Counts tokens; by default characters / 3.5.
+        style: `full` or `brief`.
     """
     measure = count or estimate_tokens
+    if style == "brief":
+        return _brief(context, max_tokens, min(report_tokens, BRIEF_REPORT_TOKENS), measure)
     fixed = measure(SYSTEM) + measure(_page(context, "", "")) + 16
     harness = _harness(context)
     room = max_tokens - fixed - MIN_REPORT_TOKENS
@@ -82,6 +113,28 @@ def render_messages(
         report = report[: int(len(report) * 0.9)]
         page = _page(context, harness, report)
     return (Message("system", SYSTEM), Message("user", page))
+
+
+def _brief(
+    context: ProposalContext, max_tokens: int, report_tokens: int, measure: Count
+) -> tuple[Message, ...]:
+    """The harness, a few lines of report, and the shape of a reply."""
+    description = " ".join(_clean(context.task.description).split())
+    if len(description) > BRIEF_TASK_CHARS:
+        description = description[:BRIEF_TASK_CHARS].rsplit(" ", 1)[0] + " ..."
+    head = f"Task: {description}"
+    ways = BRIEF_FORMAT
+    if context.task.has_corpus:
+        ways = ways.replace(" and `model.python", ", `model.search(query)` and `model.python")
+    fixed = measure(BRIEF_SYSTEM) + measure(f"{head}\n\n\n\n\n\n{ways}") + 8
+    report = _clean(render_brief_report(context.report, max_tokens=report_tokens, count=measure))
+    harness = _fit(_harness(context), max(64, max_tokens - fixed - measure(report)), measure)
+    while fixed + measure(harness) + measure(report) > max_tokens and report:
+        report = report[: int(len(report) * 0.9)]
+    return (
+        Message("system", BRIEF_SYSTEM),
+        Message("user", f"{head}\n\n{harness}\n\n{report}\n\n{ways}"),
+    )
 
 
 def render_repair(

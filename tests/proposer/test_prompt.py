@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hl.edits import parse_reply
-from hl.proposer.prompt import FORMAT, render_messages, render_repair
+from hl.proposer.prompt import BRIEF_FORMAT, FORMAT, render_messages, render_repair
+from hl.report import estimate_tokens
 from hl.types import Case, FailureClass, Harness, HistoryEntry, Outcome, ProposalContext, TaskSpec, TraceEvent
 from tests.proposer.kit import case, context, one_file, past, report, seed
 
@@ -114,3 +115,58 @@ def test_history_of_hundreds_of_rounds_fits() -> None:
     ]
     messages = render_messages(context(seed("minimal"), report(history=history)), max_tokens=4_000)
     assert tokens(messages) <= 4_000
+
+
+# --- the brief style ---------------------------------------------------------------------------------------------
+
+
+def brief(here: ProposalContext, room: int = 1_000) -> tuple[str, str]:
+    system, user = render_messages(here, max_tokens=room, style="brief")
+    return system.content, user.content
+
+
+def test_a_brief_prompt_for_the_minimal_seed_takes_less_than_450_tokens() -> None:
+    told = report(
+        [
+            case("What is the greatest common divisor of 84 and 36? " * 8, "12", "The answer is 24. " * 40),
+            case("short", "1", "1", failure=None),
+        ],
+        tool_errors={"NameError": 3},
+    )
+    system, user = brief(context(seed("minimal"), told))
+    assert estimate_tokens(system) + estimate_tokens(user) < 450
+    for part in (
+        seed("minimal").text("harness.py"),
+        "Sums in words",
+        "wrong (1 of 1)",
+        "NameError (3)",
+        "right: 12",
+    ):
+        assert part in user, part
+    assert user.endswith(BRIEF_FORMAT) and "Solved: short -> 1" in user
+
+
+def test_the_example_of_the_brief_format_parses() -> None:
+    (edit,) = parse_reply(BRIEF_FORMAT)
+    assert edit.search == "lines of the program\n"
+
+
+@given(st.integers(330, 3_000), st.text(max_size=4_000), st.text(max_size=2_000))
+def test_brief_prompts_fit_and_quote_on_one_line(room: int, question: str, answer: str) -> None:
+    told = report([HUGE, case(question, answer, answer), case(answer, question, question, failure=None)])
+    system, user = brief(
+        context(one_file("def solve(model, question):\n    return model(question)\n"), told), room
+    )
+    assert estimate_tokens(system) + estimate_tokens(user) <= room
+    report_text = user.split("```\n\n", 1)[1].removesuffix(BRIEF_FORMAT)
+    assert all(
+        line.startswith(("Score ", "Failed: ", "It answered: ", "Solved: "))
+        for line in report_text.split("\n")
+        if line
+    )
+
+
+def test_a_brief_prompt_offers_search_where_there_is_a_corpus() -> None:
+    here = context(seed("minimal"))
+    with_corpus = ProposalContext(TaskSpec("qa:x", "d", has_corpus=True), here.harness, here.report, 1, 0)
+    assert "model.search" in brief(with_corpus)[1] and "model.search" not in brief(here)[1]

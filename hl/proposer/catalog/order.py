@@ -7,6 +7,7 @@ enough: an interpreter loop that was rejected because its programs lacked import
 from collections.abc import Iterator
 
 from hl.proposer.catalog import steps
+from hl.proposer.catalog.compact import compact_loops
 from hl.proposer.catalog.demonstrations import GENERAL, bootstrapped, solved_questions
 from hl.proposer.catalog.evidence import NAME_ERRORS, SYNTAX_ERRORS, Evidence
 from hl.proposer.catalog.steps import Step
@@ -17,10 +18,17 @@ Revision = tuple[Step, ...]
 """Steps applied one after another, as one proposal."""
 
 
-def revisions(evidence: Evidence) -> Iterator[Revision]:
-    """Revisions by expected worth, repeats of what this parent was already given last."""
+def revisions(evidence: Evidence, *, compact: bool = False) -> Iterator[Revision]:
+    """Revisions by expected worth, repeats of what this parent was already given last.
+
+    Args:
+        evidence: What the report says.
+        compact: Whether short interpreter loops come first.
+    """
     # A search whose passages the answering call never sees is the plainest broken hand-over there is.
     plan: list[Revision] = [(steps.PASSAGES,)] if evidence.writes_notes else []
+    if compact and not evidence.runs_code:
+        plan += [(step,) for step in compact_loops(synthesised(evidence.context.report))]
     plan += list(_loop_first(evidence) if not evidence.runs_code else _improve_loop(evidence))
     plan += _weaker(evidence)
     first: dict[frozenset[str], Revision] = {}

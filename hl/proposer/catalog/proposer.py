@@ -9,9 +9,11 @@ import threading
 
 from hl.edits import EditError, apply_edits, check_harness, parse_reply, program_digest
 from hl.proposer.catalog.blocks import edit_blocks, render_reply
+from hl.proposer.catalog.compact import BELOW_TOKENS
 from hl.proposer.catalog.evidence import Evidence, read_evidence
 from hl.proposer.catalog.order import Revision, revisions
 from hl.proposer.catalog.source import parse_source
+from hl.report import estimate_code_tokens
 from hl.types import ProposalContext, Reply
 
 SUMMARY_CHARS = 100
@@ -20,11 +22,16 @@ NOTHING_LEFT = "The catalog has no further revision for this harness and report.
 
 
 class CatalogProposer:
-    """A fixed library of general revisions; needs no model."""
+    """A fixed library of general revisions; needs no model.
+
+    Args:
+        max_tokens: Replies of at most so many tokens, estimated, come before longer ones; 0 for no preference.
+    """
 
     name = "catalog 1"
 
-    def __init__(self) -> None:
+    def __init__(self, max_tokens: int = 0) -> None:
+        self._max_tokens = max_tokens
         self._lock = threading.Lock()
         self._context: ProposalContext | None = None
         self._replies: list[str] = []
@@ -39,7 +46,7 @@ class CatalogProposer:
         """All replies for a context, made once for its K proposals."""
         with self._lock:
             if self._context != context or len(self._replies) < count:
-                self._replies = propose_all(context, count)
+                self._replies = propose_all(context, count, self._max_tokens)
                 self._context = context
             return self._replies
 
@@ -48,15 +55,22 @@ class CatalogProposer:
         return reply
 
 
-def propose_all(context: ProposalContext, count: int) -> list[str]:
-    """At most `count` replies, best first, each another program."""
+def propose_all(context: ProposalContext, count: int, max_tokens: int = 0) -> list[str]:
+    """At most `count` replies, best first, each another program.
+
+    Args:
+        context: What to revise.
+        count: How many are wanted.
+        max_tokens: Replies that fit come first; 0 for no preference.
+    """
     evidence = read_evidence(context)
     if evidence is None:
         return []
     seen = {program_digest(context.harness)}
-    replies: list[str] = []
-    for revision in revisions(evidence):
-        if len(replies) >= count:
+    fitting: list[str] = []
+    longer: list[str] = []
+    for revision in revisions(evidence, compact=0 < max_tokens < BELOW_TOKENS):
+        if len(fitting) >= count:
             break
         reply = render_revision(evidence, revision)
         if reply is None:
@@ -64,8 +78,9 @@ def propose_all(context: ProposalContext, count: int) -> list[str]:
         digest = _result(context, reply)
         if digest and digest not in seen:
             seen.add(digest)
-            replies.append(reply)
-    return replies
+            fits = not max_tokens or estimate_code_tokens(reply) <= max_tokens
+            (fitting if fits else longer).append(reply)
+    return [*fitting, *longer][:count]
 
 
 def render_revision(evidence: Evidence, revision: Revision) -> str | None:

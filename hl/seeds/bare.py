@@ -1,0 +1,2 @@
+def solve(model, question):
+    return model(question)
