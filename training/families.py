@@ -31,7 +31,7 @@ def tasks_of(settings: TaskSettings, role: str) -> tuple[BenchTask, ...]:
             at = locate(name)
             found.append(BenchTask(at, at, at, role))
             continue
-        families = "" if name == TRACK else name.removeprefix("reasoning-gym:")
+        families = None if name == TRACK else name.removeprefix("reasoning-gym:")
         found += reasoning_gym_tasks(settings.track, families, role, excluded=False, answers="canonical")
     names = [task.family for task in found]
     if twice := next((n for n in names if names.count(n) > 1), ""):

@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from hl.bench.folder import open_folder
 from hl.bench.models import Model, parse_model
 from hl.bench.models import configured as configured_model
 from hl.bench.plan import Plan, cells
 from hl.bench.plan import Settings as Sizes
 from hl.bench.repositories import CELLS
-from hl.bench.run import prepare, run
+from hl.bench.run import run
 from hl.bench.watch import Watch
 from hl.config import load_config
 from hl.ledger import Ledger
@@ -75,8 +76,11 @@ async def teach(
         EngineError: An engine stays down; likewise.
         UsageError: `out` holds another run.
     """
-    prepare(plan, out / RUN, command, watch)
-    await run(plan, out / RUN, limits, switches, watch)
+    from hl.sandbox.host import find_tier
+
+    tier = await find_tier(unsafe=switches.unsafe)
+    with open_folder(plan, out / RUN, tier, command, watch):
+        await run(plan, out / RUN, limits, switches, watch)
 
 
 def places(plan: Plan, out: Path) -> Iterator[Place]:
