@@ -278,8 +278,9 @@ def test_a_users_own_value_needs_no_trust_in_the_repository(tmp_path: Path) -> N
     assert load_config(root).solver.model == "ours"
 
 
-def test_trust_in_a_relative_path_stays_in_its_place(tmp_path: Path) -> None:
-    text = "[solver]\nengine = 'scripted'\nmodel = ''\npath = 'replies.json'\n"
+@pytest.mark.parametrize("key", ["path", "adapter"])
+def test_trust_in_a_relative_path_stays_in_its_place(tmp_path: Path, key: str) -> None:
+    text = f"[solver]\nengine = 'scripted'\nmodel = ''\n{key} = 'replies.json'\n"
     root = repository(tmp_path, text)
     trust(root)
     load_config(root)

@@ -19,7 +19,7 @@ from typing import Any
 from hl.codec import encode
 from hl.engines.hf import reply_log_probs
 from hl.errors import UsageError
-from hl.solver import Meter, RunLimits
+from hl.solver import RunLimits
 from hl.workspace import Switches
 from training import card, gate, plots, processes, record
 from training.background import Background
@@ -96,9 +96,8 @@ def train(
         trainee = load_trainee(settings.model, seed=settings.grpo.seed)
         background = stack.enter_context(Background())
         blocks = blocks_needed(settings.grpo, len(tasks))
-        meter = Meter(limits)
         with args.main_process_first(local=False, desc="repositories"):
-            rooms = _entered(stack, background, open_rooms(out, settings, tasks, blocks, meter, switches))
+            rooms = _entered(stack, background, open_rooms(out, settings, tasks, blocks, limits, switches))
         run = Run(settings, out, trainee, background, rooms, places(tasks, settings.grpo), ends, tell)
         stack.callback(lambda: background.run(run.judge.aclose()))
         return run.train(args)

@@ -16,7 +16,7 @@ from hl.errors import RepositoryError
 from hl.evaluate import Evaluator, Work
 from hl.new import create
 from hl.report import build_report
-from hl.solver import Meter
+from hl.solver import Meter, RunLimits
 from hl.types import Harness, HistoryEntry, QuestionSet
 from hl.workspace import Machines, Switches, Workspace
 from training.contexts import Context
@@ -183,7 +183,7 @@ async def open_rooms(
     settings: Settings,
     tasks: Sequence[BenchTask],
     blocks: int,
-    meter: Meter,
+    limits: RunLimits,
     switches: Switches,
 ) -> AsyncGenerator[Rooms, None]:
     """Solver and sandbox, running, with a room for each task.
@@ -193,7 +193,7 @@ async def open_rooms(
         settings: Of the run.
         tasks: At least one.
         blocks: Blocks a task.
-        meter: What the run may spend.
+        limits: What the whole run may spend, what its interrupted parts spent included.
         switches: What only the command line may say.
 
     Raises:
@@ -204,6 +204,7 @@ async def open_rooms(
     with ExitStack() as stack:
         cache = Cache(out / CACHE)
         stack.callback(cache.close)
+        meter = Meter(limits, cache.paid())
         async with workspaces[0].machines(cache, meter, switches) as machines:
             rooms = {
                 task.name: Room(

@@ -53,6 +53,8 @@ def parse_model(text: str, section: str) -> Model:
         if not rest or not path.is_file():
             raise UsageError(f"{option}: there is no file {rest!r}.", hint=form)
         values["path"] = str(path.resolve())
+    elif engine in ("hf", "vllm") and Path(rest).is_dir():
+        values["path"] = str(Path(rest).resolve())
     elif engine == "openai":
         values["model"], _, values["base_url"] = rest.partition("@")
     else:

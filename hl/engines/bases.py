@@ -12,8 +12,9 @@ import tempfile
 import time
 from pathlib import Path
 
+from hl.engines.base import EngineSpec
 from hl.engines.weights import KNOWN, KnownModel, cache_dir, locate, sha256_of
-from hl.errors import EngineError
+from hl.errors import EngineError, UsageError
 
 _FILES = ("config.json", "generation_config.json", "tokenizer*.json", "chat_template*", "*.safetensors")
 """What decides a reply."""
@@ -44,6 +45,27 @@ def model_folder(base: str) -> str:
         return str(path.resolve())
     if path.is_absolute() or base.endswith(".gguf") or base.startswith((".", "~")) or base.count("/") > 1:
         raise EngineError(f"there is no model folder {base}", hint='model = "smollm2", a folder or a hub id')
+    return base
+
+
+def named_base(spec: EngineSpec) -> str:
+    """The base that an engine's description names: a folder by `path`, anything else by `model`.
+
+    Raises:
+        UsageError: None is named, or `model` is a folder relative to who knows where.
+        EngineError: There is no such base.
+    """
+    base = spec.path or spec.model
+    if not base:
+        raise UsageError(
+            f"the {spec.engine} engine needs a model", hint='model = "smollm2", or path = FOLDER'
+        )
+    if not spec.path and base not in KNOWN and not Path(base).is_absolute() and Path(base).is_dir():
+        raise UsageError(f"model = {base!r} is a folder", hint=f'path = "{base}", relative to the repository')
+    if base in KNOWN:
+        locate(base)  # dequantised when it is loaded
+    else:
+        model_folder(base)
     return base
 
 

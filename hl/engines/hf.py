@@ -23,7 +23,7 @@ from typing import Any
 
 from hl.engines.adapters import Adapter, adapter_shapes, read_adapter, refuse_other_base
 from hl.engines.base import EngineSpec, digest_of, need_extra, short_name
-from hl.engines.bases import base_digest, model_folder
+from hl.engines.bases import base_digest, model_folder, named_base
 from hl.engines.batches import Batches
 from hl.engines.call import Call
 from hl.engines.chat_template import ChatTemplate
@@ -208,15 +208,12 @@ class HfEngine:
             EngineError: The model or the adapter is not there, or the adapter is for another model.
             MissingExtraError: torch, transformers or peft is not installed.
         """
-        self._base = spec.path or spec.model
-        if not self._base:
-            raise UsageError("the hf engine needs a model", hint='model = "smollm2", a folder or a hub id')
         if spec.extra_body:
             raise UsageError("the hf engine takes no extra_body", hint="hl config list --origin")
         if min(spec.threads, spec.slots, spec.context_tokens) < 1:
             raise UsageError("one of threads, slots and context_tokens is not a positive number")
+        self._base = named_base(spec)
         need_extra("train", "torch", "transformers", "peft")
-        model_folder(self._base)
         self._adapter = read_adapter(spec.adapter) if spec.adapter else None
         if self._adapter is not None:
             refuse_other_base(self._adapter, self._base)

@@ -20,7 +20,7 @@ from typing import Any
 
 from hl.engines.adapters import Adapter, read_adapter, refuse_other_base
 from hl.engines.base import EngineSpec, clean_text, digest_of, need_extra, short_name
-from hl.engines.bases import base_digest, model_folder
+from hl.engines.bases import base_digest, model_folder, named_base
 from hl.engines.chat_template import ChatTemplate
 from hl.errors import EngineError, UsageError
 from hl.types import ChatReply, ChatRequest
@@ -74,13 +74,10 @@ class VllmEngine:
             EngineError: The model or the adapter is not there, or the adapter is for another model.
             MissingExtraError: vLLM is not installed.
         """
-        self._base = spec.path or spec.model
-        if not self._base:
-            raise UsageError("the vllm engine needs a model", hint="model = a folder or a hub id")
         if min(spec.concurrency, spec.context_tokens) < 1:
             raise UsageError("one of concurrency and context_tokens is not a positive number")
+        self._base = named_base(spec)
         need_extra("vllm", "vllm")
-        model_folder(self._base)
         self._adapter = read_adapter(spec.adapter) if spec.adapter else None
         if self._adapter is not None:
             refuse_other_base(self._adapter, self._base)

@@ -48,7 +48,12 @@ def test_a_model_is_an_engine_with_its_keys(tmp_path: Path) -> None:
     assert "proposer.temperature=0.8" in sft.overrides
     assert f"solver.path={script}" in parse_model(f"s=scripted:{script}", "solver").overrides
     assert "solver.model=smollm2" in parse_model("small=llamacpp:smollm2", "solver").overrides
+    tuned = parse_model("rl=hf:smollm2?adapter=runs/rl", "proposer").overrides
+    assert f"solver.path={tmp_path}" in parse_model(f"base=hf:{tmp_path}", "solver").overrides
+    assert f"proposer.adapter={Path('runs/rl').resolve()}" in tuned  # cells lie elsewhere
     assert configured(load_config(None), "solver").label == "llamacpp-smollm2"
+    own = load_config(None, ["proposer.engine=hf", "proposer.model=smollm2", "proposer.adapter=runs/rl"])
+    assert configured(own, "proposer").label == "hf-smollm2-rl"
     assert configured(load_config(None), "proposer").label == "catalog"
 
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 
-from hl.solver import Meter, RunLimits
+from hl.solver import RunLimits
 from hl.types import Reply
 from hl.workspace import Switches
 from tests.loop import write_loop
@@ -89,7 +89,7 @@ def judging(
     tasks = tasks_of(settings.tasks, "rl")
     grpo = replace(settings.grpo, contexts=contexts)
     with Background() as background:
-        opened = open_rooms(out, settings, tasks, contexts, Meter(limits), Switches())
+        opened = open_rooms(out, settings, tasks, contexts, limits or RunLimits(), Switches())
         rooms = background.run(opened.__aenter__())
         try:
             made = background.run(make_contexts(rooms, places(tasks, grpo), contexts))

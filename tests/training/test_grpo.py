@@ -134,6 +134,8 @@ def test_a_limit_stops_the_run_and_the_same_command_goes_on(model: Path, tmp_pat
     settings = small_run(tmp_path / "task", write_tiny(tmp_path / "good", [GOOD, IDLE]))
     with pytest.raises(StoppedEarly):
         train(settings, tmp_path / "run", limits=RunLimits(calls=30))  # 24 measure the parents
+    with pytest.raises(StoppedEarly):  # a limit is for the whole run
+        train(settings, tmp_path / "run", limits=RunLimits(calls=30))
     assert train(settings, tmp_path / "run").updates == 2
     with pytest.raises(UsageError, match=r"grpo.generations is 4, not 8"):
         train(small_run(tmp_path / "task", tmp_path / "good", "grpo.generations=8"), tmp_path / "run")

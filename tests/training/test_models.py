@@ -83,4 +83,3 @@ def test_targets_that_adapt_nothing_or_the_head_are_refused(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         load_trainee(replace(trainee.settings, lora_targets=targets))
-
