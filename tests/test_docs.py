@@ -16,6 +16,7 @@ import pytest
 from hl import errors, types
 from hl.commands import VERBS
 from hl.config.keys import KEYS
+from training.settings import KEYS as TRAINING_KEYS
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md"), *(ROOT / "examples").glob("*.md")])
@@ -134,7 +135,7 @@ def test_snippets_parse(path: Path) -> None:
         ast.parse(block)
     for block in blocks(text, "toml"):
         for section, keys in tomllib.loads(block).items():
-            assert {f"{section}.{key}" for key in keys} <= set(KEYS)
+            assert {f"{section}.{key}" for key in keys} <= {*KEYS, *TRAINING_KEYS}
 
 
 # --- links --------------------------------------------------------------------------------------------------

@@ -1,12 +1,13 @@
 """Settings of a training run: precedence, refusals with the nearest name, and what is passed on to hl."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from hl.config import load_config
 from hl.errors import UsageError
-from training.settings import load_settings
+from training.settings import KEYS, load_settings
 
 
 def test_the_command_line_wins_over_the_file_and_the_file_over_defaults(tmp_path: Path) -> None:
@@ -50,3 +51,9 @@ def test_a_wrong_file_is_refused_by_name(tmp_path: Path, text: str, told: str) -
 def test_a_missing_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="there is no settings file"):
         load_settings(tmp_path / "none.toml")
+
+
+def test_the_page_lists_every_key_with_its_mark() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    for name, key in KEYS.items():
+        assert re.search(rf"^\| `{re.escape(name)}` \| .* \| {key.mark} \| ", page, re.M), name
