@@ -55,6 +55,11 @@ docs: env  ## Write docs/cli.md anew from the commands' own help
 bench: env  ## Measure hl itself: attempts a second, overhead, start-up
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
+# Under two hours on two cores; results in hl's cache directory. Stopped, the same command goes on.
+.PHONY: learn
+learn: train-env  ## Train a proposer: teacher, SFT, GRPO, tables (hours; STEP=sft stops there)
+	@bash scripts/learn.sh $(STEP)
+
 # Skips itself, with exit code 0, where there is no GPU.
 .PHONY: gpu-check
 gpu-check: train-env  ## Check on one GPU what the tests check on a CPU (minutes)
