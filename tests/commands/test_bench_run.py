@@ -160,6 +160,12 @@ def test_a_finished_run_costs_nothing_more_and_another_run_is_refused(finished: 
     other = bench(finished, "reasoning-gym", *options, "--seed", "cot")
     assert other.code == 1
     assert 'settings.seed is "minimal" there and "cot" here' in other.err and "--out" in other.err
+    for families, says in (
+        ("gcd,chain_sum", 'tasks.2.name is "reasoning-gym:lcm" there and "reasoning-gym:chain_sum" here'),
+        ("gcd", "tasks.2 is {"),
+    ):
+        other = bench(finished, "reasoning-gym", *options, "--families", families)
+        assert other.code == 1 and says in other.err, other.err
 
 
 def test_a_run_says_what_made_it_and_goes_on_with_nothing_else(finished: Path, tmp_path: Path) -> None:
