@@ -171,6 +171,8 @@ def load(run: Path) -> dict[str, Any]:
     for key, kind in wanted.items():
         if not isinstance(manifest.get(key), kind):
             raise RepositoryError(f"{path} has no {key}.", hint=hint)
+    if manifest["grade"] not in ("raw", "strict"):
+        raise RepositoryError(f"{path}: its grade is neither raw nor strict.", hint=hint)
     return manifest
 
 

@@ -296,7 +296,7 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
 def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> None:
     evil = "../a|b`c`<script>x</script>\x1b[31m\n# H [l](u) $\\frac$ *b* \u202e"
     manifest = json.loads((finished / "one" / "manifest.json").read_text())
-    manifest |= {"benchmark": evil, "grade": evil}
+    manifest |= {"benchmark": evil}
     manifest["solvers"] = {evil: manifest["solvers"]["s"] | {"path": evil}}
     manifest["settings"]["report"] = evil
     run = tmp_path / "a|b\n\x1b[31m"
@@ -317,6 +317,9 @@ def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> 
     page = (run / "table.md").read_text()
     assert "\\<script\\>" in page and "<script>" not in page
     assert all(line.isprintable() for line in page.splitlines())
+    (tmp_path / "file").write_text("mine")
+    done = bench(tmp_path, "show", run.name, "--plots", "file")
+    assert done.code == 1 and "--plots file cannot be written: Not a directory" in done.err
     # Well-formed and senseless: one sentence, whatever breaks.
     for row in made:
         if "evaluation" in row:
@@ -324,6 +327,19 @@ def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> 
     (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     done = bench(tmp_path, "show", run.name, "--plots", "pictures")
     assert done.code in (0, 4), done.err
+    (run / "manifest.json").write_text(json.dumps(manifest | {"grade": evil}))
+    done = bench(tmp_path, "show", run.name)
+    assert done.code == 4 and "its grade is neither raw nor strict" in done.err
+
+
+def test_a_run_as_json_is_its_rows_and_then_its_tables(finished: Path) -> None:
+    options = [*SIZES, *write_scripts(finished), "--baselines", "cot", "--out", "one", "--json"]
+    done = bench(finished, "reasoning-gym", *options)
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert [line["row"] for line in lines if line["kind"] == "row"] == rows(finished / "one")
+    tables = [line["name"] for line in lines if line["kind"] != "row"]
+    assert tables[:2] == ["one_step", "by_family"] and {line["kind"] for line in lines} == {"row", "table"}
 
 
 def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: Path) -> None:
