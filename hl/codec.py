@@ -83,7 +83,10 @@ def _decode(kind: Any, data: Any, where: str) -> Any:
     if isinstance(kind, type) and issubclass(kind, Enum):
         return kind(data)
     if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
+        try:
+            return float(data)
+        except OverflowError:
+            raise ValueError(f"{where}: the number is too large") from None
     if kind is Any or (isinstance(data, kind) and not (kind is int and isinstance(data, bool))):
         return data
     raise ValueError(f"{where}: expected {getattr(kind, '__name__', kind)}, found {type(data).__name__}")

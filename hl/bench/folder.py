@@ -122,13 +122,16 @@ def see_same(plan: Plan, out: Path, tier: str) -> None:
     """Refuse to go on with a directory that is not this very run's.
 
     Raises:
+        UsageError: A model, task or number is wrong.
         HlError: Another run is there; the message names the first difference.
         RepositoryError: Its questions or cells are damaged.
     """
     check(plan)
-    there = manifests.load(out)
-    here = manifests.describe(plan, load_questions(out, plan), tier)
-    if differs := manifests.difference(there, here):
+    there, given = manifests.load(out), manifests.asked(plan, tier)
+    # A cause is named before its effect, and another run's questions are not looked for.
+    if not (differs := manifests.difference(there, given)):
+        differs = manifests.difference(there, manifests.derived(plan, load_questions(out, plan), given))
+    if differs:
         raise HlError(f"--out {out} holds another run: {differs}.", hint="choose another --out")
     check_cells(out, plan, {row.cell for row in load_rows(out)})
 
@@ -142,4 +145,5 @@ def _make(plan: Plan, draft: Path, tier: str, command: str, watch: Watch) -> Non
         prepare(task.name, partial(watch.index, task.name))
         sets = make_questions(plan, task, partial(watch.questions, task.name))
         made[task.name] = store_questions(draft, task, sets)
-    manifests.save(draft, manifests.describe(plan, made, tier), command)
+    given = manifests.asked(plan, tier)
+    manifests.save(draft, {**given, **manifests.derived(plan, made, given)}, command)

@@ -6,7 +6,7 @@
 import json
 import platform
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
@@ -27,26 +27,20 @@ from hl.tasks.base import selected_grade
 FILE = "manifest.json"
 SCHEMA = 2
 """2: rows hold both grades."""
-STORY = ("command", "started")
-"""Keys that tell how a run began; another call of the same run may differ in them."""
-DERIVED = ("questions", "cells", "evaluators")
-"""Keys that follow from the rest: compared last, so that a cause is named before its effect."""
 PACKAGES = ("reasoning-gym", "xllamacpp", "openai", "bm25s")
 
 
-def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, Any]:
-    """What a run is.
+def asked(plan: Plan, tier: str) -> dict[str, Any]:
+    """What a run was asked to be; no question of it is read.
 
     Args:
         plan: What is run.
-        made: Task -> its question sets.
         tier: How harnesses are confined here.
 
     Raises:
         UsageError: A model is none, or its file no rules file.
         EngineError: Its weights are not here.
     """
-    found = models(plan)
     config = load_config(None, plan.overrides)
     return {
         "schema": SCHEMA,
@@ -57,10 +51,22 @@ def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, 
         "settings": encode_all(plan.settings),
         # The user's own harness may change between two calls.
         "starting_harness": load_seed(plan.settings.seed).digest,
-        **found,
+        **models(plan),
         "attempt": encode_all(config.attempt),
         "report": encode_all(config.report),
         "grade": selected_grade(plan.tasks[0].name, config.task.grade),
+    }
+
+
+def derived(plan: Plan, made: Mapping[str, Questions], given: Mapping[str, Any]) -> dict[str, Any]:
+    """What follows for a run.
+
+    Args:
+        plan: What is run.
+        made: Task -> its question sets.
+        given: What `asked` gave.
+    """
+    return {
         "questions": {task: dict(manifest.hashes) for task, (manifest, _) in made.items()},
         "cells": {cell.name: digests(cell_sets(made[cell.task.name][1], plan, cell)) for cell in cells(plan)},
         # As scores name it: what those of one run share.
@@ -68,9 +74,9 @@ def describe(plan: Plan, made: Mapping[str, Questions], tier: str) -> dict[str, 
             task: {
                 m.label: evaluator_identity(
                     load_config(None, [*plan.overrides, *m.overrides, f"task.name={task}"]),
-                    found["solvers"][m.label]["identity"]["digest"],
+                    given["solvers"][m.label]["identity"]["digest"],
                     manifest,
-                    unsafe=tier == TIER_UNSAFE,
+                    unsafe=given["sandbox"] == TIER_UNSAFE,
                 )
                 for m in plan.solvers
             }
@@ -125,7 +131,7 @@ def save(run: Path, manifest: Mapping[str, Any], command: str) -> None:
 
     Args:
         run: The directory.
-        manifest: As `describe` gave it.
+        manifest: All that `asked` and `derived` gave.
         command: As typed.
     """
     now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
@@ -165,27 +171,24 @@ def load(run: Path) -> dict[str, Any]:
     for key, kind in wanted.items():
         if not isinstance(manifest.get(key), kind):
             raise RepositoryError(f"{path} has no {key}.", hint=hint)
+    if manifest["grade"] not in ("raw", "strict"):
+        raise RepositoryError(f"{path}: its grade is neither raw nor strict.", hint=hint)
     return manifest
 
 
 def difference(there: Mapping[str, Any], here: Mapping[str, Any]) -> str:
-    """The first thing in which two runs differ, as `settings.evaluation is 32 there and 64 here`; empty if none."""
-
-    cause = {*there, *here} - {*STORY, *DERIVED}
-    return _difference(_only(there, cause), _only(here, cause), "") or _difference(
-        _only(there, DERIVED), _only(here, DERIVED), ""
-    )
-
-
-def _only(manifest: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    return {k: v for k, v in manifest.items() if k in keys}
+    """The first thing of `here` that differs, as `settings.evaluation is 32 there and 64 here`; empty if none."""
+    return _difference({key: there.get(key) for key in here}, here, "")
 
 
 def _difference(there: Any, here: Any, where: str) -> str:
+    if isinstance(there, list) and isinstance(here, list):
+        a, b = cast("list[Any]", there), cast("list[Any]", here)
+        there, here = dict(enumerate(a, start=1)), dict(enumerate(b, start=1))
     if isinstance(there, Mapping) and isinstance(here, Mapping):
-        a, b = cast("Mapping[str, Any]", there), cast("Mapping[str, Any]", here)
-        for key in sorted({*a, *b}):
-            found = _difference(a.get(key), b.get(key), f"{where}.{key}" if where else key)
+        a, b = cast("Mapping[Any, Any]", there), cast("Mapping[Any, Any]", here)
+        for key in dict.fromkeys([*b, *a]):
+            found = _difference(a.get(key), b.get(key), f"{where}.{key}" if where else str(key))
             if found:
                 return found
         return ""

@@ -166,12 +166,24 @@ def load_rows(run: Path) -> tuple[Row, ...]:
     rows: list[Row] = []
     for number, line in enumerate(lines[:-1] if lines[-1] == b"" else lines, start=1):
         try:
-            rows.append(decode(Row, json.loads(line.decode())))
+            rows.append(_parse_row(line))
         except (ValueError, RecursionError) as error:
             raise RepositoryError(
                 f"{path}:{number} is not a row of a bench run: {error}.", hint=f"rm {path}, and run it again"
             ) from None
     return tuple(rows)
+
+
+def _parse_row(line: bytes) -> Row:
+    found = decode(Row, json.loads(line.decode()))
+    for part in (found.scoring, found.evaluation):
+        if part is None:
+            continue
+        if len(part.raw) != len(part.strict):
+            raise ValueError("it has raw grades of other questions than strict ones")
+        if not all(g is None or 0.0 <= g <= 1.0 for g in (*part.raw, *part.strict)):
+            raise ValueError("a grade lies outside 0 to 1")
+    return found
 
 
 def per_attempt(rows: Sequence[Row]) -> tuple[float, float] | None:

@@ -273,7 +273,8 @@ def carry_out(
         from hl.codec import encode
 
         for row in results.rows:
-            write_json("row", encode(row))
+            # Inside: a row has a kind of its own.
+            write_json("row", {"row": encode(row)})
     write_tables(results.tables, json=controls.json)
     say(f"results: {out} (table.md, rows.jsonl, plots); next: hl bench show {shlex.quote(str(out))} --paper")
 

@@ -331,7 +331,7 @@ def show(
     from hl.bench.compare import compare, paper_tables
     from hl.bench.plan import choose
     from hl.bench.results import read_results
-    from hl.errors import RepositoryError
+    from hl.errors import HlError, RepositoryError
     from hl.ui.output import say
 
     unfit = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
@@ -351,6 +351,8 @@ def show(
             for r, folder in zip(results, folders([r.name for r in results]), strict=True):
                 (plots / folder).mkdir(parents=True, exist_ok=True)
                 draw(plots / folder, r.manifest, r.rows, paper=paper)
+    except OSError as error:
+        raise HlError(f"--plots {plots} cannot be written: {error.strerror or error}.") from None
     except unfit as error:  # well-formed, but no run of ours
         names = ", ".join(str(run) for run in runs)
         raise RepositoryError(f"{names}: its manifest and rows do not fit together: {error!r}.") from None

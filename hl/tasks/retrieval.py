@@ -279,7 +279,10 @@ def _lock(folder: Path) -> Generator[None, None, None]:
 def _sweep(folder: Path) -> None:
     """Remove what killed builders left. Only under the lock."""
     for left in folder.glob(".building-*"):
-        shutil.rmtree(left, ignore_errors=True)
+        if left.is_dir():
+            shutil.rmtree(left, ignore_errors=True)
+        else:
+            left.unlink(missing_ok=True)  # a file lay where the index belongs
 
 
 def _flush(path: Path) -> None:

@@ -191,9 +191,12 @@ def test_what_cannot_be_run_is_refused() -> None:
 
 
 def test_runs_differ_in_what_makes_them_and_not_in_how_they_began() -> None:
-    one = {"settings": {"evaluation": 32}, "command": "a", "started": "1", "questions": {"t": 1}}
-    assert difference(one, {**one, "command": "b", "started": "2"}) == ""
-    # A cause before what follows from it.
-    other = {**one, "settings": {"evaluation": 64}, "questions": {"t": 2}}
-    assert difference(one, other) == "settings.evaluation is 32 there and 64 here"
-    assert difference(one, {**one, "questions": {"t": 2}}) == "questions.t is 1 there and 2 here"
+    here = {"settings": {"evaluation": 32}, "tasks": [{"name": "a", "family": "f"}]}
+    assert difference({**here, "command": "a", "started": "1"}, here) == ""
+    other = {**here, "settings": {"evaluation": 64}}
+    assert difference(here, other) == "settings.evaluation is 32 there and 64 here"
+    # Of a list, the first place that differs, however long the list.
+    other = {**here, "tasks": [*here["tasks"], {"name": "b", "family": "f"}]}
+    assert difference(here, other) == 'tasks.2 is null there and {"name": "b", "family": "f"} here'
+    other = {**here, "tasks": [{"name": "b", "family": "f"}]}
+    assert difference(here, other) == 'tasks.1.name is "a" there and "b" here'

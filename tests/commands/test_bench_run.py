@@ -160,6 +160,12 @@ def test_a_finished_run_costs_nothing_more_and_another_run_is_refused(finished: 
     other = bench(finished, "reasoning-gym", *options, "--seed", "cot")
     assert other.code == 1
     assert 'settings.seed is "minimal" there and "cot" here' in other.err and "--out" in other.err
+    for families, says in (
+        ("gcd,chain_sum", 'tasks.2.name is "reasoning-gym:lcm" there and "reasoning-gym:chain_sum" here'),
+        ("gcd", "tasks.2 is {"),
+    ):
+        other = bench(finished, "reasoning-gym", *options, "--families", families)
+        assert other.code == 1 and says in other.err, other.err
 
 
 def test_a_run_says_what_made_it_and_goes_on_with_nothing_else(finished: Path, tmp_path: Path) -> None:
@@ -290,7 +296,7 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
 def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> None:
     evil = "../a|b`c`<script>x</script>\x1b[31m\n# H [l](u) $\\frac$ *b* \u202e"
     manifest = json.loads((finished / "one" / "manifest.json").read_text())
-    manifest |= {"benchmark": evil, "grade": evil}
+    manifest |= {"benchmark": evil}
     manifest["solvers"] = {evil: manifest["solvers"]["s"] | {"path": evil}}
     manifest["settings"]["report"] = evil
     run = tmp_path / "a|b\n\x1b[31m"
@@ -311,6 +317,9 @@ def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> 
     page = (run / "table.md").read_text()
     assert "\\<script\\>" in page and "<script>" not in page
     assert all(line.isprintable() for line in page.splitlines())
+    (tmp_path / "file").write_text("mine")
+    done = bench(tmp_path, "show", run.name, "--plots", "file")
+    assert done.code == 1 and "--plots file cannot be written: Not a directory" in done.err
     # Well-formed and senseless: one sentence, whatever breaks.
     for row in made:
         if "evaluation" in row:
@@ -318,6 +327,19 @@ def test_a_run_from_elsewhere_steers_nothing(finished: Path, tmp_path: Path) -> 
     (run / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in made))
     done = bench(tmp_path, "show", run.name, "--plots", "pictures")
     assert done.code in (0, 4), done.err
+    (run / "manifest.json").write_text(json.dumps(manifest | {"grade": evil}))
+    done = bench(tmp_path, "show", run.name)
+    assert done.code == 4 and "its grade is neither raw nor strict" in done.err
+
+
+def test_a_run_as_json_is_its_rows_and_then_its_tables(finished: Path) -> None:
+    options = [*SIZES, *write_scripts(finished), "--baselines", "cot", "--out", "one", "--json"]
+    done = bench(finished, "reasoning-gym", *options)
+    assert done.code == 0, done.err
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert [line["row"] for line in lines if line["kind"] == "row"] == rows(finished / "one")
+    tables = [line["name"] for line in lines if line["kind"] != "row"]
+    assert tables[:2] == ["one_step", "by_family"] and {line["kind"] for line in lines} == {"row", "table"}
 
 
 def test_a_killed_run_goes_on_and_asks_nothing_twice(finished: Path, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -73,7 +74,7 @@ def test_equal_scores_keep_the_order_of_the_file(tmp_path: Path) -> None:
     assert [t for t, _ in corpus.find("equal", 5)] == ["T0", "T1", "T2", "T3", "T4"]
 
 
-@pytest.mark.parametrize("harm", ["cut", "gone", "empty meta", "pickle"])
+@pytest.mark.parametrize("harm", ["cut", "gone", "empty meta", "file", "pickle"])
 def test_a_damaged_index_is_built_again(tmp_path: Path, harm: str) -> None:
     path = write(tmp_path / "c.jsonl")
     folder = open_corpus(path).folder
@@ -84,6 +85,9 @@ def test_a_damaged_index_is_built_again(tmp_path: Path, harm: str) -> None:
         data.unlink()
     elif harm == "empty meta":
         (folder / "hl.json").write_text("{}")
+    elif harm == "file":
+        shutil.rmtree(folder)
+        folder.write_text("")
     else:  # an array of objects would have to be unpickled: the same size, so that only loading can refuse it
         size = data.stat().st_size
         header = b"{'descr': '|O', 'fortran_order': False, 'shape': (1,), }"
