@@ -91,8 +91,17 @@ def compare(runs: Sequence[Run]) -> list[Table]:
         *_questions(runs),
         *(["the runs show different grades: hl bench show --grade raw|strict"] if len(grades) > 1 else []),
     )
-    head = ("run", "arm", "families", "seed", "mean, failures 0", "paired gain", "A/A floor", "above")
-    keys = ("run", "arm", "families", "seed", "failures_zero", "gain_mean", "floor", "above")
+    head = (
+        "run",
+        "arm",
+        "families",
+        "seed",
+        "mean, failures 0, or head",
+        "paired gain",
+        "A/A floor",
+        "above",
+    )
+    keys = ("run", "arm", "families", "seed", "score", "gain", "floor", "above")
     head, keys = (*head, "chosen", "failed"), (*keys, "chosen", "failed")
     title = f"Runs; {', '.join(grades)} grades"
     table = Table(title, head, tuple(lines), notes, "runs", keys, ", ".join(grades))

@@ -16,6 +16,7 @@ from hl.bench.plan import Plan, check
 from hl.bench.repositories import (
     Questions,
     check_cells,
+    check_corpora,
     load_questions,
     make_questions,
     plan_questions,
@@ -124,7 +125,7 @@ def see_same(plan: Plan, out: Path, tier: str) -> None:
     Raises:
         UsageError: A model, task or number is wrong.
         HlError: Another run is there; the message names the first difference.
-        RepositoryError: Its questions or cells are damaged.
+        RepositoryError: Its questions or cells are damaged, or a corpus is another one.
     """
     check(plan)
     there, given = manifests.load(out), manifests.asked(plan, tier)
@@ -133,7 +134,9 @@ def see_same(plan: Plan, out: Path, tier: str) -> None:
         differs = manifests.difference(there, manifests.derived(plan, load_questions(out, plan), given))
     if differs:
         raise HlError(f"--out {out} holds another run: {differs}.", hint="choose another --out")
-    check_cells(out, plan, {row.cell for row in load_rows(out)})
+    finished = {row.cell for row in load_rows(out)}
+    check_cells(out, plan, finished)
+    check_corpora(out, plan, finished)
 
 
 def _make(plan: Plan, draft: Path, tier: str, command: str, watch: Watch) -> None:

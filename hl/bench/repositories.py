@@ -132,6 +132,21 @@ def index_corpora(run: Path, tasks: Iterable[BenchTask], watch: Watch) -> None:
             task_corpus(task.name, manifest.files, questions, partial(watch.index, task.name))
 
 
+def check_corpora(run: Path, plan: Plan, finished: Container[str]) -> None:
+    """See that what unfinished cells search is what their questions were made with; nothing is indexed.
+
+    Raises:
+        UsageError: A corpus cannot be read.
+        RepositoryError: It is another.
+    """
+    for task in dict.fromkeys(c.task for c in cells(plan) if c.name not in finished):
+        if task.name.startswith("qa:"):
+            from hl.tasks.qa import corpus_path
+
+            questions = run / QUESTIONS / task.slug
+            corpus_path(task.name, load_sets(questions)[0].files, questions)
+
+
 def open_cell(run: Path, plan: Plan, cell: CellPlan) -> Workspace:
     """The cell's repository, made if it is not there or was left half made.
 

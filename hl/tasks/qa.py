@@ -291,21 +291,30 @@ def task_corpus(
         on_progress: Told how far the building of an index is, in thousandths.
 
     Raises:
-        RepositoryError: The corpus is missing, or not the one that the questions were made with.
+        RepositoryError: As `corpus_path`.
+    """
+    return open_corpus(corpus_path(name, files, directory), on_progress)
+
+
+def corpus_path(name: str, files: tuple[tuple[str, str], ...], directory: Path) -> Path:
+    """The file that such question sets search; it is not indexed. Arguments as of `task_corpus`.
+
+    Raises:
+        UsageError: The file cannot be read.
+        RepositoryError: No corpus is named, or it is not the one that the questions were made with.
     """
     kept = dict(files)
     if CORPUS_FILE in kept:
-        return open_corpus(directory / CORPUS_FILE, on_progress)
+        return directory / CORPUS_FILE
     path = outside_corpus(name, directory.parent)
     if path is None or CORPUS_DIGEST not in kept:
         raise RepositoryError(
             f"{name} searches a corpus, but neither {directory / CORPUS_FILE} nor task.name says which",
             hint='hl config set task.name "qa:...?corpus=FILE"',
         )
-    found = open_corpus(path, on_progress)
-    if found.digest != json.loads(kept[CORPUS_DIGEST]).get("sha256"):
+    if corpus_digest(path) != json.loads(kept[CORPUS_DIGEST]).get("sha256"):
         raise RepositoryError(
             f"{path} is not the corpus that the questions were made with: its sha256 differs",
-            hint="put the old file back, or make a new repository: hl init",
+            hint="put the old file back, or begin anew: hl init, hl bench --out DIR",
         )
-    return found
+    return path

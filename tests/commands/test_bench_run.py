@@ -275,7 +275,7 @@ def test_show_compares_and_prints_the_paper(finished: Path) -> None:
     machine = bench(finished, "show", "one", "one", "--json")
     table, difference = [json.loads(line) for line in machine.out.splitlines()]
     assert table["kind"] == "table" and [line["run"] for line in table["rows"]] == ["one", "one"]
-    assert table["rows"][0]["failures_zero"]["mean"] == 0.25 and table["grade"] == "raw"
+    assert table["rows"][0]["score"]["mean"] == 0.25 and table["grade"] == "raw"
     assert difference["rows"][0]["difference"]["mean"] == 0.0
     strict = bench(finished, "show", "one", "--grade", "strict")
     assert strict.code == 0 and "One step, unseen families; strict grades" in strict.out

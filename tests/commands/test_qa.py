@@ -115,6 +115,15 @@ def test_the_paper_s_three_datasets_make_one_run(hl: Run, tmp_path: Path, env: d
     for title in ("One step, unseen families", "One step, training families", "training and unseen families"):
         assert title in done.out
     assert "index of qa:hotpotqa?path=hotpotqa.json" in done.err
+    wiki, table = (tmp_path / "wiki.jsonl").read_bytes(), (run / "rows.jsonl").read_bytes()
+    (tmp_path / "wiki.jsonl").write_bytes(wiki.replace(b"Is 7.", b"Is it."))
+    (run / "rows.jsonl").write_bytes(
+        b"".join(line for line in table.splitlines(True) if b"musique" not in line)
+    )
+    for more in ([], ["--dry-run"]):
+        other = hl("bench", "qa", *options, *more, env=env)
+        assert other.code == 4 and "not the corpus that the questions were made with" in other.err, other.err
+    (run / "rows.jsonl").write_bytes(table)
     (tmp_path / "wiki.jsonl").unlink()  # a finished run needs its corpora no more
     again = hl("bench", "qa", *options, env=env)
     assert again.code == 0 and again.out == done.out
