@@ -20,7 +20,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("eval", "Measure a revision; adds to what is known of it"),
             ("run", "Answer one question with a revision of the harness"),
             ("bench", "Run the paper's benchmarks on your models, and compare runs"),
-            ("train", "Train the proposer on a teacher's edits, then on what its own score"),
+            ("train", "Train the proposer on a teacher's edits, then on its own scores"),
         ),
     ),
     (
