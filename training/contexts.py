@@ -7,7 +7,7 @@ questions that its parent met. It holds no gold that the report does not show.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hl.codec import decode, encode
@@ -46,8 +46,9 @@ class Context:
 
     @property
     def id(self) -> str:
-        """Content: task, parent, blocks and report; 16 hexadecimal digits."""
-        parts = [self.task, self.harness.digest, self.feedback, self.scoring, encode(self.report)]
+        """Content: task, parent, blocks and report, but not how long its runs took; 16 hexadecimal digits."""
+        report = encode(replace(self.report, seconds_per_attempt=0.0))
+        parts = [self.task, self.harness.digest, self.feedback, self.scoring, report]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_propose(self, seed: int = 0) -> ProposalContext:

@@ -8,7 +8,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
         "Start",
         (
             ("init", "Make a repository with a seed harness for a task, and score it"),
-            ("model", "List and fetch local models"),
+            ("model", "List, fetch and serve models"),
             ("config", "Show and change settings, and trust a repository's"),
             ("doctor", "Check what this machine can do, the sandbox first"),
         ),
@@ -20,7 +20,7 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str], ...]], ...] = (
             ("eval", "Measure a revision; adds to what is known of it"),
             ("run", "Answer one question with a revision of the harness"),
             ("bench", "Run the paper's benchmarks on your models, and compare runs"),
-            ("train", "Train the proposer on a teacher's edits, then on what its own score"),
+            ("train", "Train the proposer on a teacher's edits, then on its own scores"),
         ),
     ),
     (

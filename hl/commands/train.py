@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from hl.solver import RunLimits
     from training.settings import Settings
 
-app = new_app("""Train the proposer on a teacher's edits, then on what its own score.
+app = new_app("""Train the proposer on a teacher's edits, then on its own scores.
 
 Settings come from a TOML file and from -c; docs/training.md lists them. No verb needs an hl
 repository to stand in.
