@@ -7,8 +7,9 @@ questions that its parent met. It holds no gold that the report does not show.
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hl.codec import decode, encode
 from hl.config.trust import write_file
@@ -47,8 +48,7 @@ class Context:
     @property
     def id(self) -> str:
         """Content: task, parent, blocks and report, but not how long its runs took; 16 hexadecimal digits."""
-        report = encode(replace(self.report, seconds_per_attempt=0.0))
-        parts = [self.task, self.harness.digest, self.feedback, self.scoring, report]
+        parts = [self.task, self.harness.digest, self.feedback, self.scoring, _untimed(encode(self.report))]
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
     def to_propose(self, seed: int = 0) -> ProposalContext:
@@ -58,6 +58,13 @@ class Context:
             seed: Of its replies.
         """
         return ProposalContext(self.report.task, self.harness, self.report, self.round, seed=seed)
+
+
+def _untimed(value: Any) -> Any:
+    """The JSON value without its durations, which no two runs share."""
+    if isinstance(value, dict):
+        return {k: _untimed(v) for k, v in value.items() if not k.startswith("seconds")}
+    return [_untimed(v) for v in value] if isinstance(value, list) else value
 
 
 def save_contexts(path: Path, contexts: Iterable[Context]) -> None:

@@ -42,6 +42,14 @@ def row(**changes: object) -> Row:
     )
 
 
+def test_the_id_of_a_context_follows_content_and_not_the_time_that_runs_took() -> None:
+    slow = replace(TOLD, seconds_per_attempt=TOLD.seconds_per_attempt + 1.0)
+    case = replace(slow.failures[0], trace=tuple(replace(e, seconds=9.0) for e in slow.failures[0].trace))
+    assert replace(HERE, report=replace(slow, failures=(case,))).id == HERE.id
+    assert replace(HERE, report=replace(TOLD, zero_call_share=1.0)).id != HERE.id
+    assert replace(HERE, scoring="other").id != HERE.id
+
+
 def test_rows_come_back_as_they_were(tmp_path: Path) -> None:
     rows = (
         row(gain=gain(0.5), fresh=gain(0.25), tags=("a",)),
