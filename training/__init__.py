@@ -6,6 +6,7 @@
     screen.py     does a harness look up what it was shown?            patterns.py  what kind of revision a row is
     rewards.py    a reply -> p, b, c and J, in the rooms of hl         gate.py      what is checked before training
     models.py     weights, tokenizer, LoRA                             sft.py, grpo.py: one readable main each
+    distance.py   how far an adapter has moved from another            dataset.py   rows on disk, the constant reply
 
 torch and its company are imported by models.py, sft.py and grpo.py only. `hl` imports this package in
 `hl/commands/train.py` and nowhere else.
