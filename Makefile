@@ -52,7 +52,7 @@ docs: env  ## Write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/cli_reference.py
 
 .PHONY: bench
-bench: env  ## Measure hl itself: attempts a second, overhead, start-up
+bench: env  ## Measure hl itself: attempts a second, overhead, start-up, rewards
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 # Skips itself, with exit code 0, where there is no GPU.
