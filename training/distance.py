@@ -34,7 +34,7 @@ class Distance:
     first: str
     """Name and start of the digest of its folder, or `base`."""
     second: str
-    """Likewise."""
+    """Of its folder."""
     kl: Score
     """KL(second || first), nats a token: the mean over all reply tokens of a context, then over contexts."""
     agreement: Score
@@ -48,7 +48,7 @@ class Distance:
 def measure(
     settings: Settings,
     first: Path | None,
-    second: Path | None,
+    second: Path,
     contexts: Sequence[Context],
     tell: Tell = lambda what, done, total: None,
 ) -> Distance:
@@ -57,7 +57,7 @@ def measure(
     Args:
         settings: Of the run; `model.adapter` is left out.
         first: An adapter's folder; None for the base alone.
-        second: Likewise.
+        second: An adapter's folder.
         contexts: That neither has learnt from.
         tell: Told of progress.
 
@@ -70,7 +70,7 @@ def measure(
     if not contexts:
         raise UsageError("there is no context to measure on.", hint="hl train distance --help")
     need_torch()
-    names = [BASE if adapter is None else read_adapter(adapter).label for adapter in (first, second)]
+    names = BASE if first is None else read_adapter(first).label, read_adapter(second).label
     one, other = (
         load_trainee(replace(settings.model, adapter="" if adapter is None else str(adapter)))
         for adapter in (first, second)

@@ -105,7 +105,7 @@ def run_grpo(
 
 
 def run_distance(
-    settings: "Settings", first: Path | None, second: Path | None, contexts: Path, *, json: bool
+    settings: "Settings", first: Path | None, second: Path, contexts: Path, *, json: bool
 ) -> None:
     """Say how far one adapter is from another.
 
@@ -116,11 +116,19 @@ def run_distance(
         MissingExtraError: torch and its company are not installed.
     """
     from hl.ui import clean, write_json
+    from hl.ui.progress import Snapshot, open_progress
     from training.contexts import load_contexts
     from training.distance import measure
 
     chosen = load_contexts(contexts)
-    found = _told(lambda tell: measure(settings, first, second, chosen, tell), json=json)
+    with open_progress(quiet=json) as display:
+        found = measure(
+            settings,
+            first,
+            second,
+            chosen,
+            lambda what, done, total: display.update(Snapshot(what, done, total)),
+        )
     if json:
         from hl.codec import encode
 

@@ -259,11 +259,9 @@ def distance(
         Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
     ] = None,
     first: Annotated[
-        Path | None, typer.Option("--from", metavar="DIR", help="The first adapter (the base alone).")
+        Path | None, typer.Option("--from", metavar="DIR", help="The first one; the base alone if left out.")
     ] = None,
-    second: Annotated[
-        Path | None, typer.Option("--to", metavar="DIR", help="The second one (the base alone).")
-    ] = None,
+    second: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="The second one.")] = None,
     contexts: Annotated[
         Path | None,
         typer.Option("--contexts", metavar="FILE", help="A contexts.jsonl that neither learnt from."),
@@ -284,6 +282,8 @@ def distance(
     from hl.commands._train_run import run_distance
     from hl.errors import UsageError
 
+    if second is None:
+        raise UsageError("--to is missing: which adapter has moved?", hint="hl train distance --help")
     if contexts is None:
         raise UsageError("--contexts is missing: what shall they reply to?", hint="hl train distance --help")
     run_distance(settings_of(context, config), first, second, contexts, json=json)

@@ -109,6 +109,7 @@ def test_the_command_says_it_in_three_lines_or_in_one_of_json(
     assert "KL a token: " in told.out and "greedy replies that agree: " in told.out
     record = json.loads(train(tmp_path, *asked, "--json").out)
     assert record["kind"] == "distance" and record["kl"]["mean"] > 0 and record["kl"]["n"] == 3
-    assert "--contexts is missing" in train(tmp_path, "distance").err
+    assert "--to is missing" in train(tmp_path, "distance").err
+    assert "--contexts is missing" in train(tmp_path, "distance", "--to", str(second)).err
     (tmp_path / "held.jsonl").write_text("{}\n")
     assert train(tmp_path, *asked).code == 4
