@@ -161,7 +161,7 @@ def reward_wall() -> Iterator[Line]:
         f"rewards: {ran.candidates} candidates x {SCORED} questions, {ran.calls:,} calls of {rewards.LATENCY_S:g} s, "
         f"{served} at once ({SERVED} a processor): ideal {ran.ideal_s:.2f} s, took {ran.wall_s:.2f} s; processor time "
         f"{1000 * ran.host_cpu_s / ran.calls:.2f} ms a call in hl's own process, "
-        f"{1000 * ran.sandbox_cpu_s / ran.calls:.2f} ms in the sandbox"
+        f"{1000 * ran.sandbox_cpu_s / ran.calls:.2f} ms in the sandbox; the machine was idle for {ran.idle:.0%} of it"
     )
     what = f"rewards of {ran.candidates} candidates, wall over ideal"
     yield at_most(what, ran.ratio, f"{ran.ratio:.3f} x", 1.15)

@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.clock import descendants_s
+from bench.clock import descendants_s, machine_s
 from bench.loop import SlowEngine, in_flight
 from hl.bench.plan import BenchTask
 from hl.cache import Cache
@@ -49,6 +49,8 @@ class Ran:
     """Processor time of hl's own process over that time."""
     sandbox_cpu_s: float
     """Processor time of the sandbox's processes over that time."""
+    idle: float
+    """Share of the machine's processor time that nobody used: where it is 0, others may have been the bound."""
 
     @property
     def ratio(self) -> float:
@@ -100,6 +102,7 @@ def _judge(background: Background, rooms: Rooms, settings: Settings, concurrency
     made = background.run(make_contexts(rooms, places(tasks, g), seed_blocks(g, len(tasks))))
     judge = Judge(rooms, candidate_s=g.candidate_s)
     paid = rooms.machines.meter.cost.calls
+    idle_s, all_s = machine_s()
     before, started, used = descendants_s(), time.perf_counter(), time.process_time()
     # As the trainer does it: context by context, from another thread than the one that runs them.
     under_way = [
@@ -110,6 +113,7 @@ def _judge(background: Background, rooms: Rooms, settings: Settings, concurrency
     judged: list[Judged] = [future.result() for future in under_way]
     wall_s, host_s = time.perf_counter() - started, time.process_time() - used
     inside_s, calls = descendants_s() - before, rooms.machines.meter.cost.calls - paid
+    idle_s, all_s = (now - then for now, then in zip(machine_s(), (idle_s, all_s), strict=True))
     bad = [j for j in judged if j.outcome is not Outcome.SCORED or j.calls != settings.tasks.scoring]
     if (
         bad
@@ -117,7 +121,7 @@ def _judge(background: Background, rooms: Rooms, settings: Settings, concurrency
         or len({j.candidate for j in judged}) != len(judged)
     ):
         raise RuntimeError(f"{len(bad)} of {len(judged)} candidates went wrong, {calls} calls: {bad[:1]}")
-    return Ran(len(judged), calls, calls * LATENCY_S / concurrency, wall_s, host_s, inside_s)
+    return Ran(len(judged), calls, calls * LATENCY_S / concurrency, wall_s, host_s, inside_s, idle_s / all_s)
 
 
 def reply(number: int) -> Reply:

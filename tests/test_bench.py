@@ -58,6 +58,7 @@ def test_rewards_are_timed_against_what_their_solver_takes_at_least(tmp_path: Pa
     ran = rewards.run(tmp_path, contexts=5, generations=2, questions=2, concurrency=2)
     assert (ran.candidates, ran.calls) == (10, 20)  # no two alike, every call paid for
     assert ran.ideal_s == pytest.approx(20 * 0.05 / 2) and ran.ratio > 1
+    assert 0 <= ran.idle <= 1
     assert ran.bound(4) == pytest.approx(2 * ran.bound(2))
 
 
