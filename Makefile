@@ -52,7 +52,7 @@ docs: env  ## Write docs/cli.md anew from the commands' own help
 	@$(BIN)/python scripts/cli_reference.py
 
 .PHONY: bench
-bench: env  ## Measure hl itself: attempts a second, overhead, start-up
+bench: env  ## Measure hl itself: attempts a second, overhead, start-up, rewards
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 # Under two hours on two cores; results in hl's cache directory. Stopped, the same command goes on.

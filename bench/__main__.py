@@ -15,14 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import hl
-from bench import clock, corpus, ledger, loop, tokens
+from bench import clock, corpus, ledger, loop, rewards, tokens, update
 from bench.lines import Line, at_least, at_most
 from hl.engines.weights import locate
 from hl.errors import HlError
 
 CANDIDATES, QUESTIONS, CALLS = 8, 64, 3
 """A round's work: K candidates, a large scoring block, a few calls an attempt."""
-PARTS = ("attempts", "latency", "engine", "start", "log", "corpus")
+CONTEXTS, PROPOSALS, SCORED, SERVED = 40, 8, 16, 4
+"""An update of the paper's size: contexts, replies to each, questions each; calls that the solver serves at once, for
+each processor here: few enough for the solver to be the bound."""
+PARTS = ("attempts", "latency", "engine", "start", "log", "corpus", "rewards", "update")
 
 
 def attempts(repeats: int) -> Iterator[Line]:
@@ -145,6 +148,44 @@ def search(passages: int) -> Iterator[Line]:
     yield from corpus.lines(json.loads(done.stdout))
 
 
+def reward_wall() -> Iterator[Line]:
+    """The rewards of one update of the paper's size over the ideal of its solver."""
+    processors = len(os.sched_getaffinity(0))
+    served = SERVED * processors
+    with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
+        ran = rewards.run(
+            Path(folder), contexts=CONTEXTS, generations=PROPOSALS, questions=SCORED, concurrency=served
+        )
+    bound = ran.bound(processors)
+    _note(
+        f"rewards: {ran.candidates} candidates x {SCORED} questions, {ran.calls:,} calls of {rewards.LATENCY_S:g} s, "
+        f"{served} at once ({SERVED} a processor): ideal {ran.ideal_s:.2f} s, took {ran.wall_s:.2f} s; processor time "
+        f"{1000 * ran.host_cpu_s / ran.calls:.2f} ms a call in hl's own process, "
+        f"{1000 * ran.sandbox_cpu_s / ran.calls:.2f} ms in the sandbox; the machine was idle for {ran.idle:.0%} of it"
+    )
+    what = f"rewards of {ran.candidates} candidates, wall over ideal"
+    yield at_most(what, ran.ratio, f"{ran.ratio:.3f} x", 1.15)
+    yield Line("calls served at once where the machine is the bound", bound, f"{bound:.0f}")
+
+
+def update_split() -> Iterator[Line]:
+    """Where the seconds of a GRPO update go."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
+            parts, last = update.run(Path(folder))
+    except HlError as error:
+        _note(f"update: not measured: {error.message} ({error.hint})")
+        return
+    whole = sum(parts.values())
+    _note(
+        f"update: {update.CONTEXTS} contexts x {update.GENERATIONS} replies x {update.QUESTIONS} questions at "
+        f"{update.DELAY_S:g} s a call, a random model of two layers, mean of {update.UPDATES - 1} updates; "
+        f"{last.get('hl/outcome/scored', 0.0):.0%} of the replies scored; `reward` is what is left after generation"
+    )
+    for part, seconds in parts.items():
+        yield Line(f"GRPO update: {part}", seconds, f"{seconds:.2f} s {seconds / whole:4.0%}")
+
+
 def _evaluate(calls: int, latency_s: float) -> loop.Ran:
     with tempfile.TemporaryDirectory(prefix="hl-bench-") as folder:
         return loop.evaluate(
@@ -213,6 +254,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "start": lambda: start(options.repeats),
         "log": lambda: log(options.repeats, options.commits, options.ledger),
         "corpus": lambda: search(options.passages),
+        "rewards": reward_wall,
+        "update": update_split,
     }
     for name in options.parts or PARTS:
         for line in run[name]():

@@ -60,6 +60,13 @@ def least(
     }
 
 
+def machine_s() -> tuple[float, float]:
+    """Seconds of all processors since the machine started: those that were idle, and all."""
+    first = Path("/proc/stat").read_text(encoding="utf-8").partition("\n")[0].split()[1:9]
+    ticks = [int(n) / os.sysconf("SC_CLK_TCK") for n in first]
+    return ticks[3] + ticks[4], sum(ticks)
+
+
 def descendants_s() -> float:
     """Processor time so far of the processes below this one, and of those that they waited for."""
     parents: dict[int, int] = {}

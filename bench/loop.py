@@ -40,12 +40,12 @@ class SlowEngine:
 
     name = "scripted, slow"
     digest = "bench"
-    concurrency = CONCURRENCY
 
-    def __init__(self, latency_s: float) -> None:
+    def __init__(self, latency_s: float, concurrency: int = CONCURRENCY) -> None:
         self._engine = ScriptedEngine.from_rules({"rules": [{"when": "", "replies": ["The answer is 42."]}]})
         self._latency_s = latency_s
-        self._slots = asyncio.Semaphore(CONCURRENCY)
+        self._slots = asyncio.Semaphore(concurrency)
+        self.concurrency = concurrency
 
     async def chat(self, request: ChatRequest) -> ChatReply:
         """Wait for a slot, then for the latency."""

@@ -42,7 +42,7 @@ step() {
 # A proposer of the tables: SmolLM2, as the settings say, with an adapter or none.
 smollm2() { printf '%s=hf:smollm2?prompt=brief&temperature=1.0&max_tokens=200&context_tokens=1024%s' "$1" "${2:+&adapter=$2}"; }
 base=$(smollm2 base) sft=$(smollm2 sft "$state/sft/adapter") rl=$(smollm2 rl "$state/grpo/adapter")
-constant=constant=scripted:$state/data/constant.toml
+constant=constant=scripted:$state/data/constant.json
 catalog='catalog=catalog?max_tokens=200'
 bench=(-c report.tokens=256 bench reasoning-gym --track tiny --seed bare)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench import clock, ledger, loop
+from bench import clock, ledger, loop, rewards, update
 from bench.__main__ import main
 from bench.lines import at_least, at_most
 from hl.ledger import Ledger
@@ -52,3 +52,20 @@ def test_lines_say_pass_or_miss(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["start", "--repeats", "1"]) == 0
     out, err = capsys.readouterr()
     assert "hl --help over python -c pass" in out and "# start: processor time" in err
+
+
+def test_rewards_are_timed_against_what_their_solver_takes_at_least(tmp_path: Path) -> None:
+    ran = rewards.run(tmp_path, contexts=5, generations=2, questions=2, concurrency=2)
+    assert (ran.candidates, ran.calls) == (10, 20)  # no two alike, every call paid for
+    assert ran.ideal_s == pytest.approx(20 * 0.05 / 2) and ran.ratio > 1
+    assert 0 <= ran.idle <= 1
+    assert ran.bound(4) == pytest.approx(2 * ran.bound(2))
+
+
+@pytest.mark.slow
+def test_an_update_is_told_in_its_parts(tmp_path: Path) -> None:
+    pytest.importorskip("trl")
+    parts, last = update.run(tmp_path)
+    assert list(parts) == ["contexts", "generation", "reward", "update"]
+    assert parts["generation"] > 0 and parts["update"] > 0 and last["step"] == update.UPDATES
+    assert last["hl/outcome/scored"] > 0  # there were candidates to run

@@ -1,10 +1,11 @@
-"""A data set on disk: rows, contexts, and a manifest that says how they were made."""
+"""A data set on disk: rows, contexts, the constant reply, and a manifest that says how they were made."""
 
 import hashlib
 import json
 import platform
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,14 @@ from hl.errors import RepositoryError, UsageError
 from hl.ledger import Ledger
 from training import contexts, data
 from training.contexts import save_contexts
+from training.data import Row
 from training.mining import Mined
 from training.settings import Settings
 
 FILE = "manifest.json"
 SCHEMA = 1
+CONSTANT = "constant.json"
+"""A script for the scripted engine: the proposer that always writes the most frequent kept reply."""
 
 
 def prepare(out: Path, settings: Settings) -> None:
@@ -56,7 +60,7 @@ def _identity(settings: Settings) -> dict[str, Any]:
 
 
 def write(out: Path, settings: Settings, mined: Mined, command: str, history: Sequence[Path]) -> None:
-    """Write rows, contexts and manifest; the same rows give the same bytes.
+    """Write rows, contexts, the constant reply and manifest; the same rows give the same bytes.
 
     Args:
         out: The directory.
@@ -68,6 +72,7 @@ def write(out: Path, settings: Settings, mined: Mined, command: str, history: Se
     out.mkdir(parents=True, exist_ok=True)
     data.save_rows(out, mined.rows)
     save_contexts(out / contexts.FILE, mined.contexts.values())
+    _write_constant(out / CONSTANT, mined.rows)
     commands = _commands(out)
     manifest = {
         "schema": SCHEMA,
@@ -79,9 +84,24 @@ def write(out: Path, settings: Settings, mined: Mined, command: str, history: Se
         "skipped": dict(sorted(mined.skipped.items())),
         "rows": len(mined.rows),
         "kept": sum(r.kept for r in mined.rows),
-        "sha256": {name: _sha256(out / name) for name in (data.FILE, contexts.FILE)},
+        "sha256": {name: _sha256(out / name) for name in (data.FILE, contexts.FILE, CONSTANT)},
     }
     write_file(out / FILE, json.dumps(manifest, indent=2, sort_keys=True, allow_nan=False) + "\n")
+
+
+def constant_reply(rows: Iterable[Row]) -> str:
+    """The reply that most kept rows have, the first met of several; empty where none was kept.
+
+    A proposer that always writes it is what memorising one revision comes to, whatever the report says: training has to
+    come to more.
+    """
+    common = Counter(row.reply for row in rows if row.kept).most_common(1)
+    return common[0][0] if common else ""
+
+
+def _write_constant(path: Path, rows: Iterable[Row]) -> None:
+    script = {"rules": [{"when": "", "replies": [constant_reply(rows)]}]}
+    write_file(path, json.dumps(script, indent=2) + "\n")
 
 
 def _commands(out: Path) -> list[str]:

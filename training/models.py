@@ -136,6 +136,31 @@ def _targets(model: Any, wanted: str) -> str:
     return wanted
 
 
+def token_kl(second: Any, first: Any, prompt: Sequence[int], reply: Sequence[int]) -> list[float]:
+    """KL(second || first) at each token of a reply: exact, over the whole vocabulary, in nats, at temperature 1.
+
+    Args:
+        second: A model as `load_model` gives it.
+        first: Likewise, with the same vocabulary.
+        prompt: Token ids; at least one.
+        reply: Token ids.
+    """
+    import torch
+
+    ids = torch.tensor([[*prompt, *reply]])
+    with torch.inference_mode():
+        here, there = (
+            torch.log_softmax(
+                model(input_ids=ids.to(model.device), use_cache=False)
+                .logits[0, len(prompt) - 1 : -1]
+                .float(),
+                -1,
+            )
+            for model in (second, first)
+        )
+        return (here.exp() * (here - there.to(here.device))).sum(-1).tolist()
+
+
 # --- sampling ----------------------------------------------------------------------------------------------------
 
 

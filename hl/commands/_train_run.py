@@ -104,6 +104,46 @@ def run_grpo(
     print_line(f"adapter: {clean(str(trained.adapter))} after {trained.updates} updates")
 
 
+def run_distance(
+    settings: "Settings", first: Path | None, second: Path, contexts: Path, *, json: bool
+) -> None:
+    """Say how far one adapter is from another.
+
+    Raises:
+        RepositoryError: `contexts` holds something else.
+        UsageError: It holds no context.
+        EngineError: An adapter does not fit the base.
+        MissingExtraError: torch and its company are not installed.
+    """
+    from hl.ui import clean, write_json
+    from hl.ui.progress import Snapshot, open_progress
+    from training.contexts import load_contexts
+    from training.distance import measure
+
+    chosen = load_contexts(contexts)
+    with open_progress(quiet=json) as display:
+        found = measure(
+            settings,
+            first,
+            second,
+            chosen,
+            lambda what, done, total: display.update(Snapshot(what, done, total)),
+        )
+    if json:
+        from hl.codec import encode
+
+        write_json("distance", encode(found))
+        return
+    print_line(f"from {clean(found.first)} to {clean(found.second)} on {found.kl.n} contexts")
+    print_line(
+        f"KL a token: {found.kl.mean:.3g} ± {found.kl.se:.2g} nats over {found.replies} replies of "
+        f"{found.tokens:,} tokens"
+    )
+    print_line(
+        f"greedy replies that agree: {found.agreement.mean:.0%} ± {found.agreement.se:.0%} of contexts"
+    )
+
+
 def print_line(text: str) -> None:
     """One line of the result."""
     import typer

@@ -250,3 +250,40 @@ def grpo(
     more += [f"model.adapter={adapter}"] if adapter is not None else []
     limits = limits_of("grpo", max_calls, max_tokens, max_seconds, max_cost)
     run_grpo(settings_of(context, config, *more), out, limits, unsafe=unsafe, dry_run=dry_run, json=json)
+
+
+@app.command("distance")
+def distance(
+    context: typer.Context,
+    config: Annotated[
+        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
+    ] = None,
+    first: Annotated[
+        Path | None, typer.Option("--from", metavar="DIR", help="The first one; the base alone if left out.")
+    ] = None,
+    second: Annotated[Path | None, typer.Option("--to", metavar="DIR", help="The second one.")] = None,
+    contexts: Annotated[
+        Path | None,
+        typer.Option("--contexts", metavar="FILE", help="A contexts.jsonl that neither learnt from."),
+    ] = None,
+    json: JsonOption = False,
+) -> None:
+    """Say how far an adapter has moved from another.
+
+    The second one replies to every context; at each token of its replies the KL divergence of its
+    distribution from the first one's is exact. Standard errors are over contexts. The likeliest
+    replies of both are compared too.
+
+    \b
+    Examples:
+      hl train distance run.toml --to sft/adapter --contexts held/contexts.jsonl
+      hl train distance run.toml --from sft/adapter --to rl/adapter --contexts held/contexts.jsonl
+    """
+    from hl.commands._train_run import run_distance
+    from hl.errors import UsageError
+
+    if second is None:
+        raise UsageError("--to is missing: which adapter has moved?", hint="hl train distance --help")
+    if contexts is None:
+        raise UsageError("--contexts is missing: what shall they reply to?", hint="hl train distance --help")
+    run_distance(settings_of(context, config), first, second, contexts, json=json)

@@ -6,6 +6,7 @@ empty, over-long or unreadable answers grade 0.
 """
 
 import functools
+import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -104,22 +105,33 @@ async def run_confined(run_function: RunFunction, source: str, name: str, args: 
 
 
 class ReasoningGymGrader:
-    """Grades by the family's scorer, or our rule for it, in the sandbox."""
+    """Grades by the family's scorer, or our rule for it, in the sandbox.
+
+    An answer to a question is graded once: the candidates of a round meet the same questions and often answer them
+    alike, and a process of the sandbox for each costs more than the attempt itself.
+    """
 
     def __init__(self, family: str, params: str, run_function: RunFunction) -> None:
         """Args: family name; parameters as a JSON object of texts; the sandbox's grader profile."""
         self._family = family
         self._params = params
         self._run = run_function
+        self._known: dict[bytes, Grade] = {}
 
     async def grade(self, gold: Gold, answer: str) -> Grade:
         """Grade one answer."""
         text = readable(answer)
         if not text:
             return ZERO
-        return await run_confined(
-            self._run, confined_source(), "score", [self._family, self._params, gold.entry, text]
-        )
+        key = hashlib.sha256(repr((gold.entry, text)).encode()).digest()
+        found = self._known.get(key)
+        if found is None:
+            found = await run_confined(
+                self._run, confined_source(), "score", [self._family, self._params, gold.entry, text]
+            )
+            if not found.error:  # what ran out of time on a busy machine may not do so again
+                self._known[key] = found
+        return found
 
 
 REGEX_SOURCE = """

@@ -64,3 +64,38 @@ def test_the_proposers_name_leaves_the_digest_in_the_trailer(tmp_path: Path) -> 
     command = [sys.executable, "-c", program, str(base), str(adapter)]
     name = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
     assert clean_line(f"llm {name}".replace(" hf ", " vllm ")).endswith(read_adapter(adapter).digest[:16])
+
+
+def test_a_bench_run_holds_its_adapter(hl, tmp_path: Path) -> None:
+    import json
+
+    from tests.loop import write_loop
+    from tests.training.tiny import write_tiny as write_editor
+
+    base = write_editor(tmp_path / "editor")
+    adapter = write_adapter(base, tmp_path / "tuned")
+    write_loop(tmp_path)
+    settings = "adapter=tuned&prompt=brief&max_tokens=16&context_tokens=2048&threads=1"
+    asked = (
+        *("bench", "reasoning-gym", "--track", "tiny", "--families", "gcd", "--seed", "seed.py"),
+        *("--contexts", "1", "--proposals", "4", "--feedback", "2", "--scoring", "2", "--evaluation", "2"),
+        *("--solver", "s=scripted:solver.json", "--proposer", f"p=hf:editor?{settings}", "--out", "run"),
+    )
+    done = hl(*asked)
+    assert done.code == 0, done.err
+    label = read_adapter(adapter).label
+    made = json.loads((tmp_path / "run" / "manifest.json").read_text())["proposers"]["p"]
+    assert made["identity"]["name"] == f"hf editor@{label}" and len(made["identity"]["digest"]) > 15
+    assert (made["prompt"], made["max_tokens"], made["context_tokens"]) == ("brief", 16, 2048)
+    (cell,) = (tmp_path / "run" / "cells").iterdir()
+    command = ["git", "log", "--all", "--format=%(trailers:key=HL-Proposer,valueonly)"]
+    shown = subprocess.run(command, cwd=cell, capture_output=True, text=True, check=True).stdout
+    assert set(shown.split("\n")) - {""} == {f"llm hf editor@{label}"}
+    rows = (tmp_path / "run" / "rows.jsonl").read_bytes()
+    assert rows.count(b'"kind": "proposal"') == 4
+    # The same goes on and writes the same; another adapter in the same folder is another run.
+    assert hl(*asked).code == 0 and (tmp_path / "run" / "rows.jsonl").read_bytes() == rows
+    write_adapter(base, adapter, seed=2)
+    refused = hl(*asked)
+    assert refused.code in (1, 2) and "proposers.p.identity" in refused.err, refused.err
+    assert (tmp_path / "run" / "rows.jsonl").read_bytes() == rows

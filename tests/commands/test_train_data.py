@@ -122,6 +122,29 @@ def test_rows_come_to_what_they_claim_and_forged_ones_do_not(made: Path) -> None
     assert lied.code == 1 and sorted(states) == ["differs"] * 2 + ["same"] * 4
 
 
+def test_the_most_frequent_kept_reply_is_a_proposer(made: Path) -> None:
+    assert json.loads((made / "rows" / "constant.json").read_text())["rules"][0]["replies"] == [GOOD]
+    manifest = json.loads((made / "rows" / "manifest.json").read_text())
+    assert "constant.json" in manifest["sha256"]
+    options = (
+        *("bench", "reasoning-gym", "--track", "tiny", "--families", "gcd", "--seed", "seed.py"),
+        *("--contexts", "1", "--proposals", "3", "--feedback", "2", "--scoring", "2", "--evaluation", "2"),
+        *("--solver", "s=scripted:solver.json", "--proposer", "constant=scripted:rows/constant.json"),
+        *("--out", "benched"),
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "hl.cli", *options], cwd=made, capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, done.stderr
+    benched = [json.loads(line) for line in (made / "benched" / "rows.jsonl").read_text().splitlines()]
+    proposals = [row for row in benched if row["kind"] == "proposal"]
+    assert [row["outcome"] for row in proposals] == ["scored", "duplicate", "duplicate"]
+    assert {row["proposer"] for row in proposals} == {"constant"}
+    (cell,) = (made / "benched" / "cells").iterdir()
+    log = subprocess.run(["git", "log", "--all", "-p"], cwd=cell, capture_output=True, text=True, check=True)
+    assert '+    return model("carefully: " + question)' in log.stdout
+
+
 def test_statistics_need_no_settings(made: Path) -> None:
     done = train(made, "rows", "--stats", "--json")
     stats = json.loads(done.out)

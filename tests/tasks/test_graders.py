@@ -2,10 +2,13 @@
 
 import asyncio
 import json
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from hl.sandbox.host import Limits, Sandbox
+from hl.sandbox.jobs import FunctionResult
 from hl.tasks.base import GRADE_MEMORY_MB
 from hl.tasks.graders import PythonGrader, ReasoningGymGrader, RegexGrader
 from hl.types import Gold, Grade
@@ -47,3 +50,26 @@ def test_confined_graders_are_bounded_and_shut_in(tmp_path: Path) -> None:
     assert spinning.raw == 0.0 and "timeout" in spinning.error
     assert importing.raw == 0.0 and importing.error
     assert unknown.raw == 0.0 and "KeyError" in unknown.error  # our fault is told from a wrong answer
+
+
+def test_an_answer_to_a_question_is_graded_once_and_a_failure_is_not_kept() -> None:
+    made: list[str] = []
+
+    async def grades() -> list[Grade]:
+        async with Sandbox(profile="grader") as sandbox:
+            limits = Limits(wall_s=60.0, cpu_s=10, memory_mb=GRADE_MEMORY_MB)
+
+            async def run(source: str, name: str, args: Sequence[Any]) -> FunctionResult:
+                made.append(args[-1])
+                return await sandbox.function(source, name, args, limits=limits)
+
+            grader = ReasoningGymGrader("gcd", "{}", run)
+            one, other = (Gold(str(n), n, json.dumps({"answer": n, "metadata": {}})) for n in ("6", "7"))
+            asked = [(one, "6"), (one, " 6\n"), (one, "7"), (other, "6"), (one, "6")]
+            found = [await grader.grade(gold, answer) for gold, answer in asked]
+            unknown = ReasoningGymGrader("no such family", "{}", run)
+            return [*found, *[await unknown.grade(one, "x") for _ in range(2)]]
+
+    right, again, wrong, elsewhere, last, *failed = asyncio.run(grades())
+    assert right == again == last == Grade(1.0, 1.0) and wrong.strict == elsewhere.strict == 0.0
+    assert made == ["6", "7", "6", "x", "x"] and all(grade.error for grade in failed)

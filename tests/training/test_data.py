@@ -134,3 +134,14 @@ def test_the_tiny_track_takes_less_unless_told() -> None:
 def test_clusters_that_serve_two_parts_are_refused() -> None:
     with pytest.raises(UsageError, match="number theory"):
         check_clusters(load_settings(None, ["tasks.track=tiny", "tasks.sft=gcd"]).tasks)
+
+
+def test_the_constant_reply_is_the_commonest_of_those_kept() -> None:
+    from training.dataset import constant_reply
+
+    kept = row()
+    other = replace(kept, reply="another edit")
+    dropped = replace(kept, reply="what gained nothing", verdict="no gain")
+    assert constant_reply([kept, other, other, *[dropped] * 3]) == "another edit"
+    assert constant_reply([kept, other]) == kept.reply  # the first met
+    assert constant_reply([dropped]) == ""
