@@ -1,11 +1,7 @@
 """Training the proposer: contexts and teacher rows, supervised fine-tuning, GRPO.
 
     settings.py   a TOML file and `-c` texts -> frozen Settings        contexts.py  what a proposer is asked to revise
-<<<<<<< HEAD
     teach.py      a teacher's bench run                                mining.py    ledgers -> rows with verdicts
-=======
-    teach.py      a teacher's bench run                                mining.py    ledgers -> rows and their verdicts
->>>>>>> steps
     data.py       the rows, and what they are                          verify.py    rows applied and scored once more
     screen.py     does a harness look up what it was shown?            patterns.py  what kind of revision a row is
     rewards.py    a reply -> p, b, c and J, in the rooms of hl         gate.py      what is checked before training
