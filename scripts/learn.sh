@@ -3,7 +3,8 @@
 # of clusters that it never saw, with controls.
 #
 #   scripts/learn.sh            everything that is left; also: make learn
-#   scripts/learn.sh sft        up to and with this step: data, sft, grpo, distance, bench, shuffled, chain, show
+#   scripts/learn.sh sft        up to and with this step: data, verify, sft, grpo, bench, held, distance, shuffled,
+#                               chain
 #
 # Every step is one hl command that goes on where it was stopped; none runs longer than STEP_S at a time.
 #
@@ -51,9 +52,14 @@ step data train data "$settings" --out "$state/data"
 step verify train data "$state/data" --verify
 step sft train sft "$settings" --data "$state/data" --out "$state/sft"
 step grpo train grpo "$settings" --adapter "$state/sft/adapter" --out "$state/grpo"
-step distance train distance "$settings" --from "$state/sft/adapter" --to "$state/grpo/adapter" --contexts "$state/data/contexts.jsonl"
 step bench "${bench[@]}" --proposer "$base" --proposer "$sft" --proposer "$rl" --proposer "$constant" \
     --proposer "$catalog" --out "$state/bench"
+# The contexts of the unseen families, which neither SFT nor GRPO learnt from, are where the two adapters are compared.
+history=()
+for cell in "$state"/bench/cells/*-base-*; do history+=(--from-history "$cell"); done
+step held train data "$settings" "${history[@]}" --out "$state/held"
+step distance train distance "$settings" --from "$state/sft/adapter" --to "$state/grpo/adapter" \
+    --contexts "$state/held/contexts.jsonl"
 step shuffled "${bench[@]}" --report shuffled --proposer "$sft" --proposer "$rl" --out "$state/shuffled"
 step chain "${bench[@]}" --families gcd,chain_sum --rounds 5 --chains 1 --proposals 4 --proposer "$rl" --out "$state/chain"
 printf '\n$ hl bench show %s %s %s\n' "$state/bench" "$state/shuffled" "$state/chain"
