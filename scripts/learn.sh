@@ -3,7 +3,7 @@
 # of clusters that it never saw, with controls.
 #
 #   scripts/learn.sh            everything that is left; also: make learn
-#   scripts/learn.sh sft        up to and with this step: data, verify, sft, grpo, bench, held, distance, shuffled,
+#   scripts/learn.sh sft        up to and with this step: data, sft, grpo, bench, held, distance, shuffled,
 #                               chain
 #
 # Every step is one hl command that goes on where it was stopped; none runs longer than STEP_S at a time.
@@ -49,7 +49,6 @@ bench=(-c report.tokens=256 bench reasoning-gym --track tiny --seed bare)
 
 hl model pull smollm2 >/dev/null
 step data train data "$settings" --out "$state/data"
-step verify train data "$state/data" --verify
 step sft train sft "$settings" --data "$state/data" --out "$state/sft"
 step grpo train grpo "$settings" --adapter "$state/sft/adapter" --out "$state/grpo"
 step bench "${bench[@]}" --proposer "$base" --proposer "$sft" --proposer "$rl" --proposer "$constant" \
