@@ -30,10 +30,10 @@ step() {
         printf '\n$ hl %s\n' "$*"
         while :; do
             began=$SECONDS rc=0
-            timeout --foreground --signal=INT "${STEP_S:-1700}" hl "$@" </dev/null || rc=$?
+            timeout --foreground --signal=INT --kill-after=60 "${STEP_S:-1700}" hl "$@" </dev/null || rc=$?
             seconds=$((SECONDS - began))
             printf '%s %s rc %s\n' "$name" "$seconds" "$rc" >>"$state/seconds"
-            case $rc in 0) break ;; 3 | 124 | 130) echo "[$name goes on]" ;; *) exit "$rc" ;; esac
+            case $rc in 0) break ;; 3 | 124 | 130 | 137) echo "[$name goes on]" ;; *) exit "$rc" ;; esac
         done
         touch "$state/$name.done"
     fi

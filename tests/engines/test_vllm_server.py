@@ -237,6 +237,8 @@ def test_the_command_prints_the_configuration_and_stops_its_servers(tmp_path, lo
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        # A background job begins with Ctrl-C ignored, and so would its children.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     lines = []
     while len(lines) < 9:

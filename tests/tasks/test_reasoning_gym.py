@@ -195,7 +195,7 @@ SIZES = dict(zip(Role, (4, 6, 6, 10), strict=True))
 @pytest.mark.parametrize(
     ("query", "message"),
     [
-        ("max_nums=3", "no parameter 'max_nums'; it has: max_numbers, max_value, min_numbers, min_value"),
+        ("max_nums=3", "no parameter 'max_nums'; did you mean 'max_numbers'?"),
         ("max_value=big", "parameter 'max_value' of gcd must be of type int, not 'big'"),
         ("min_numbers=9", "gcd does not take these parameters: max_numbers must be >= min_numbers"),
     ],
