@@ -6,9 +6,12 @@ Promises to name what it refuses. It loads no model; what needs one is handed to
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from hl.engines.hf import reply_log_probs
 from hl.errors import EngineError, HlError
 from training.contexts import Context
+from training.models import Ask, Draw
 
 LOG_PROB_TOLERANCE = 0.03
 """Mean difference of log-probabilities between trainer and serving engine beyond which nothing is trained (ours)."""
@@ -57,6 +60,25 @@ def check_prompts(
             hint="model.report_tokens=N, model.prompt=brief, or a larger model.context_tokens",
         )
     return lengths(counts)
+
+
+def check_sampling(model: Any, draw: Draw, asks: Sequence[Ask]) -> float:
+    """Refuse to learn from replies of another policy than the trainer's: draws some, and finds how likely each is.
+
+    Args:
+        model: The trainer's, as it is now.
+        draw: What samples replies.
+        asks: At temperature 1.
+
+    Returns:
+        The mean absolute difference of the log-probabilities of their tokens.
+
+    Raises:
+        EngineError: It is beyond the tolerance.
+    """
+    samples = dict(draw(asks))
+    learnt = [reply_log_probs(model, ask.prompt, samples[at].ids) for at, ask in enumerate(asks)]
+    return check_agreement(learnt, [samples[at].log_probs for at in range(len(asks))])
 
 
 def check_agreement(trainer: Sequence[Sequence[float]], engine: Sequence[Sequence[float]]) -> float:

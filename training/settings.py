@@ -91,6 +91,9 @@ class GrpoSettings:
     generations: int = key(8, PAPER, "replies a context", low=2, high=1024)
     micro_batch: int = key(4, OURS, "replies in memory at once on each device", low=1, high=65_536)
     learning_rate: float = key(1e-6, PAPER, "constant", low=0.0, high=1.0)
+    server: tuple[str, ...] = key(
+        (), OURS, "vLLM servers that sample the replies, one address a replica; none: in this process"
+    )
     beta: float = key(0.0, SECOND_HAND, "weight of the KL term; 1e-3 for QA", low=0.0, high=10.0)
     temperature: float = key(1.0, SECOND_HAND, "of replies; 0.6 is the other value told", low=0.01, high=5.0)
     loss_type: str = key("dapo", OURS, "as TRL names it")
