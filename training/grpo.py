@@ -40,6 +40,8 @@ from training.settings import Settings, load_settings
 ADAPTER = "adapter"
 KEPT_CHECKPOINTS = 3
 """Newest checkpoints that stay on disk (ours)."""
+ONLY_LOGGED = 1e-12
+"""Weight of a KL term that is logged and moves nothing: its gradients are far below Adam's epsilon (ours)."""
 CHECKED_SYNCS = 2
 """Times that servers are told of new weights and then asked whether they have them (ours)."""
 WAIT_S = 24 * 3600
@@ -164,7 +166,7 @@ def _arguments(settings: Settings, out: Path) -> Any:
         temperature=g.temperature,
         learning_rate=g.learning_rate,
         lr_scheduler_type="constant",
-        beta=g.beta,
+        beta=g.beta or (ONLY_LOGGED if g.log_kl else 0.0),
         loss_type=g.loss_type,
         scale_rewards=g.scale_rewards,
         reward_weights=list(WEIGHTS.values()),

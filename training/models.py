@@ -162,7 +162,7 @@ def shaken(model: Any, tokens: Sequence[int], seed: int = 0) -> Generator[None, 
     def likely() -> list[float]:
         return reply_log_probs(model, tokens[:1], tokens[1:])
 
-    parts = [p for name, p in model.named_parameters() if ".lora_B." in name]
+    parts = [p for name, p in model.named_parameters() if ".lora_B.default." in name]
     kept = [p.detach().clone() for p in parts]
     draw = torch.Generator().manual_seed(seed)
     noise = [torch.randn(p.shape, generator=draw) for p in parts]

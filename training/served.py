@@ -18,7 +18,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from hl.engines.adapter_names import is_mounted, mount
 from hl.engines.adapters import read_adapter
+from hl.engines.bases import architectures
 from hl.engines.retry import backoff_s, is_retried
 from hl.engines.vllm import room_for_rank
 from hl.errors import EngineError, UsageError
@@ -182,6 +184,7 @@ class Served:
         self._replicas = [Replica(url) for url in urls]
         self._trainee = trainee
         self._ends = trainee.ends
+        self._mounted = is_mounted(architectures(trainee.settings.base))
         self._folder = (out / FOLDER).absolute()
         self._background = background
         self._name = ""
@@ -215,7 +218,7 @@ class Served:
         folder, old = self._folder / tag, self._path
         if processes.is_main():
             self._folder.mkdir(parents=True, exist_ok=True)
-            self._trainee.save(folder)
+            self._save(folder)
         processes.wait()
         self._path, self._name = folder, f"{NAME}{tag}-{read_adapter(folder).digest[:12]}"
         if processes.is_main():
@@ -223,6 +226,16 @@ class Served:
             if old not in (self._folder, folder):
                 shutil.rmtree(old, ignore_errors=True)
         processes.wait()
+
+    def _save(self, folder: Path) -> None:
+        """The adapter under the names that the servers know its weights by."""
+        self._trainee.save(folder)
+        if self._mounted:
+            scratch = folder.with_name(f".{folder.name}.mounted")
+            shutil.rmtree(scratch, ignore_errors=True)
+            if mount(read_adapter(folder), scratch) == scratch:
+                shutil.rmtree(folder)
+                scratch.rename(folder)
 
     def draw(self, asks: Sequence[Ask]) -> Iterator[tuple[int, Sample]]:
         """Replies of the policy as they are complete; see `training.models.Draw`. Log-probabilities are those at the

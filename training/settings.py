@@ -95,6 +95,9 @@ class GrpoSettings:
         (), OURS, "vLLM servers that sample the replies, one address a replica; none: in this process"
     )
     beta: float = key(0.0, SECOND_HAND, "weight of the KL term; 1e-3 for QA", low=0.0, high=10.0)
+    log_kl: bool = key(
+        True, OURS, "say how far the policy is from where it began, with beta = 0 too: one pass more"
+    )
     temperature: float = key(1.0, SECOND_HAND, "of replies; 0.6 is the other value told", low=0.01, high=5.0)
     loss_type: str = key("dapo", OURS, "as TRL names it")
     scale_rewards: str = key("group", OURS, "as TRL names it", choices=("group", "batch", "none"))

@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("trl")
 
+from hl.engines.adapters import adapter_shapes, read_adapter
 from hl.engines.vllm_server import ServerPlan, server_arguments, server_environment
 from hl.errors import EngineError, UsageError
 from tests.training.kit import as_toml, small_run
@@ -25,7 +26,7 @@ from training import record
 from training.contexts import load_contexts
 from training.grpo import train
 from training.models import load_trainee, shaken
-from training.served import attach, check_urls
+from training.served import Served, attach, check_urls
 
 SERVER = Path(__file__).with_name("stand_in.py")
 
@@ -229,6 +230,25 @@ def test_a_random_adapter_is_put_on_and_taken_off(model: Path, tmp_path: Path) -
         moved = reply_log_probs(trainee.model, prompt, reply)
         assert sum(abs(a - b) for a, b in zip(moved, before, strict=True)) / 3 > 0.03
     assert reply_log_probs(trainee.model, prompt, reply) == before
+
+
+def test_servers_of_a_base_that_sees_get_the_names_that_they_know(model: Path, tmp_path: Path) -> None:
+    import shutil
+
+    from training.background import Background
+
+    seeing = tmp_path / "seeing"
+    shutil.copytree(model, seeing)
+    config = json.loads((seeing / "config.json").read_text())
+    (seeing / "config.json").write_text(
+        json.dumps({**config, "architectures": ["TinyForConditionalGeneration"]})
+    )
+    trainee = load_trainee(small_run(tmp_path / "task", seeing).model)
+    with Background() as background:
+        Served(["http://127.0.0.1:9"], trainee, tmp_path, background)._save(tmp_path / "v1")
+    names = adapter_shapes(read_adapter(tmp_path / "v1"))
+    assert names and all(name.startswith("base_model.model.model.language_model.layers.") for name in names)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["seeing", "task", "v1"]
 
 
 def test_addresses_and_the_flags_of_hl_model_serve() -> None:
