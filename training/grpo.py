@@ -5,7 +5,7 @@ by servers (`grpo.server`), and each begins to be evaluated as soon as it is the
 generation is one optimizer step.
 Killed at any instant, the same command goes on from the last checkpoint and gives the run that would have been: the
 order of contexts is on disk, and every reply draws from a seed of its own place. Several processes
-(`torchrun --nproc-per-node N -m training.grpo CONFIG OUT`) share the replies and give the same rewards.
+(`torchrun --nproc-per-node N -m training.grpo CONFIG OUT [KEY=VALUE ...]`) share the replies and give the same rewards.
 """
 
 import hashlib
@@ -383,4 +383,4 @@ def _recorder(run: Run, updates: int) -> Any:
 
 
 if __name__ == "__main__":
-    train(load_settings(Path(sys.argv[1])), Path(sys.argv[2]), command=" ".join(sys.argv))
+    train(load_settings(Path(sys.argv[1]), sys.argv[3:]), Path(sys.argv[2]), command=" ".join(sys.argv))

@@ -165,18 +165,42 @@ class Settings:
     """`key=value` texts for `hl.config`, such as `solver.engine=openai`."""
 
 
+RECIPES = Path(__file__).with_name("recipes")
+"""Settings of the paper's runs, each by its name without `.toml`."""
+
+
+def recipes() -> tuple[str, ...]:
+    """Their names."""
+    return tuple(sorted(path.stem for path in RECIPES.glob("*.toml")))
+
+
+def find_settings(path: Path) -> Path:
+    """A file, or else the recipe of that name.
+
+    Raises:
+        UsageError: There is neither.
+    """
+    if path.is_file():
+        return path
+    if str(path) in recipes():
+        return RECIPES / f"{path}.toml"
+    raise UsageError(
+        f"there is no settings file {path}, and no recipe of that name.",
+        hint=f"there are {', '.join(recipes())}",
+    )
+
+
 def load_settings(path: Path | None, overrides: Sequence[str] = ()) -> Settings:
     """Resolve the settings.
 
     Args:
-        path: A TOML file, or None for defaults.
+        path: A TOML file or the name of a recipe, or None for defaults.
         overrides: `key=value` texts; keys of `hl`'s own configuration are passed on to it.
 
     Raises:
         UsageError: No such file, not TOML, an unknown key, or a value that its key does not allow.
     """
-    if path is not None and not path.is_file():
-        raise UsageError(f"there is no settings file {path}.", hint="hl train --help")
+    path = None if path is None else find_settings(path)
     values: dict[str, Value] = {}
     passed: list[str] = []
     for section, fields in (read_toml(path) if path is not None else {}).items():

@@ -172,12 +172,13 @@ def test_chains_are_rolled_by_the_servers_too(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_two_processes_share_the_servers(model: Path, tmp_path: Path) -> None:
     with serving(model, tmp_path / "log", "ok") as urls:
-        settings = small_run(tmp_path / "task", model, listed(urls))
+        settings = small_run(tmp_path / "task", model)
         (tmp_path / "run.toml").write_text(as_toml(settings))
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--standalone"),
                 *("-m", "training.grpo", str(tmp_path / "run.toml"), str(tmp_path / "run")),
+                listed(urls),
             ],
             env=os.environ | {"OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path.cwd())},
             capture_output=True,
