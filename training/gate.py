@@ -15,6 +15,8 @@ from training.models import Ask, Draw
 
 LOG_PROB_TOLERANCE = 0.03
 """Mean difference of log-probabilities between trainer and serving engine beyond which nothing is trained (ours)."""
+DRIFT_TOLERANCE = 0.1
+"""Likewise over all replies of an update, at their own temperature and length (ours)."""
 FIXED = 4
 """Contexts on whose prompts the two are compared (ours)."""
 FIXED_TOKENS = 64
@@ -106,3 +108,20 @@ def check_agreement(trainer: Sequence[Sequence[float]], engine: Sequence[Sequenc
             hint="serve the same weights in the same precision, and the adapter that training goes on from",
         )
     return mean
+
+
+def check_drift(difference: float) -> None:
+    """Stop a run whose servers no longer compute what the trainer does, before the update is kept.
+
+    Args:
+        difference: Mean absolute difference of log-probabilities over the replies of an update.
+
+    Raises:
+        EngineError: It is beyond the tolerance.
+    """
+    if not difference <= DRIFT_TOLERANCE:
+        raise EngineError(
+            f"over the replies of an update trainer and servers differ by {difference:.3f} in the mean "
+            f"log-probability of a token; at most {DRIFT_TOLERANCE} is trained with.",
+            hint="serve with --logprobs-mode processed_logprobs, as hl model serve does",
+        )

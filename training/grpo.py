@@ -42,6 +42,8 @@ KEPT_CHECKPOINTS = 3
 """Newest checkpoints that stay on disk (ours)."""
 ONLY_LOGGED = 1e-12
 """Weight of a KL term that is logged and moves nothing: its gradients are far below Adam's epsilon (ours)."""
+DIFFERENCE = "sampling/sampling_logp_difference/mean"
+"""TRL's name for how far the servers' log-probabilities are from the trainer's."""
 CHECKED_SYNCS = 2
 """Times that servers are told of new weights and then asked whether they have them (ours)."""
 WAIT_S = 24 * 3600
@@ -375,6 +377,8 @@ def _recorder(run: Run, updates: int) -> Any:
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **unused: Any
         ) -> None:
+            if logs and run.served is not None and DIFFERENCE in logs:
+                gate.check_drift(logs[DIFFERENCE])
             if processes.is_main() and logs and "reward" in logs:
                 run.figures.write(run.out, state.global_step, logs)
                 run.tell("updates", state.global_step, updates)

@@ -5,7 +5,8 @@
 
 Modes: `ok`; `wrong` gives log-probabilities that are not the model's; `deaf` serves the base whatever adapter is named;
 `stale` goes on serving the first version of the policy; `fixed` does not know the routes of adapters (vLLM without
-VLLM_ALLOW_RUNTIME_LORA_UPDATING); `flaky` fails every third request and forgets its adapters once. Requests go to LOG.
+VLLM_ALLOW_RUNTIME_LORA_UPDATING); `raw` tells log-probabilities at temperature 1, whatever it samples at; `flaky`
+fails every third request and forgets its adapters once. Requests go to LOG.
 """
 
 import json
@@ -15,7 +16,7 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
-from hl.engines.hf import load_model, reply_log_probs
+from hl.engines.hf import load_model
 from training.models import sample
 
 BASE, PORT, MODE, LOG = sys.argv[1], int(sys.argv[2]), sys.argv[3], Path(sys.argv[4])
@@ -32,6 +33,15 @@ def note(**line):
         file.write(json.dumps({"at": time.monotonic(), **line}) + "\n")
 
 
+def log_probs(model, prompt, ids, temperature):
+    import torch
+
+    with torch.no_grad():
+        logits = model(input_ids=torch.tensor([[*prompt, *ids]])).logits[0, len(prompt) - 1 : -1]
+    taken = torch.log_softmax(logits / temperature, -1).gather(1, torch.tensor(ids)[:, None])
+    return taken[:, 0].tolist()
+
+
 def complete(body):
     prompt, name = body["prompt"], body["model"]
     if MODE == "deaf":
@@ -46,8 +56,9 @@ def complete(body):
             max_tokens=body["max_tokens"],
             temperature=body["temperature"],
         )
-        probs = reply_log_probs(model, prompt, found.ids)
-    assert body["temperature"] == 1.0 and body["logprobs"] == 0 and body["return_token_ids"]
+        temperature = 1.0 if MODE == "raw" else body["temperature"]
+        probs = log_probs(model, prompt, list(found.ids), temperature)
+    assert body["logprobs"] == 0 and body["return_token_ids"]
     assert body["stop_token_ids"] == [tokenizer.eos_token_id]
     if MODE == "wrong":
         probs = [p - 0.2 for p in probs]

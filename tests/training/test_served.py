@@ -101,6 +101,7 @@ def test_replies_come_from_replicas_that_follow_every_update(model: Path, tmp_pa
     assert not any(p.name.startswith("v0") for p in (tmp_path / "run/served").iterdir())
 
 
+@pytest.mark.slow
 def test_the_replies_are_those_of_one_process(model: Path, tmp_path: Path) -> None:
     import pyarrow.parquet
 
@@ -115,6 +116,7 @@ def test_the_replies_are_those_of_one_process(model: Path, tmp_path: Path) -> No
         assert [row[name] for row in served] == [row[name] for row in local]
 
 
+@pytest.mark.slow
 def test_a_replica_that_fails_or_forgets_is_asked_again(model: Path, tmp_path: Path) -> None:
     with serving(model, tmp_path / "log", "flaky") as urls:
         assert train(small_run(tmp_path / "task", model, listed(urls)), tmp_path / "run").updates == 2
@@ -145,6 +147,18 @@ def test_a_server_that_serves_something_else_is_refused(
     if mode == "fixed":
         assert refused.value.hint == f"hl model serve {model} --updates --rank 8"
         assert not (tmp_path / "run/contexts.jsonl").exists()  # nothing was spent
+
+
+@pytest.mark.slow
+def test_log_probabilities_are_those_at_the_temperature_of_sampling(model: Path, tmp_path: Path) -> None:
+    with serving(model, tmp_path / "log", "ok", "raw") as (good, raw):
+        more = ("grpo.temperature=0.3", "grpo.learning_rate=0.0001")
+        train(small_run(tmp_path / "task", model, listed([good]), *more), tmp_path / "good")
+        for line in record.load_metrics(tmp_path / "good"):
+            assert line["sampling/sampling_logp_difference/mean"] < 1e-4
+        with pytest.raises(EngineError, match="over the replies of an update trainer and servers differ"):
+            train(small_run(tmp_path / "task2", model, listed([raw]), *more), tmp_path / "raw")
+    assert record.load_metrics(tmp_path / "raw") == () and not list((tmp_path / "raw").glob("checkpoint-*"))
 
 
 def test_a_server_that_is_down_stops_the_run_before_anything_is_spent(model: Path, tmp_path: Path) -> None:
