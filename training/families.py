@@ -2,14 +2,15 @@
 
 from collections.abc import Mapping
 
-from hl.bench.choice import reasoning_gym_tasks
+from hl.bench.choice import QA_ROLES, qa_tasks, reasoning_gym_tasks
 from hl.bench.plan import BenchTask
 from hl.errors import UsageError
 from hl.tasks.base import locate
 from hl.tasks.families import FAMILIES
-from hl.tasks.tracks import track
+from hl.tasks.tracks import UNSEEN, track
 from training.settings import TaskSettings
 
+QA = "qa:"
 TRACK = "track"
 """Stands for the track's families of a role."""
 
@@ -18,7 +19,8 @@ def tasks_of(settings: TaskSettings, role: str) -> tuple[BenchTask, ...]:
     """The tasks of a role.
 
     Args:
-        settings: `sft` or `rl` names families of reasoning-gym, whole tasks such as `jsonl:FILE`, or `track`.
+        settings: `sft` or `rl` names families of reasoning-gym, whole tasks such as `jsonl:FILE` or
+            `qa:hotpotqa?path=FILE`, or `track`.
         role: `sft` or `rl`.
 
     Raises:
@@ -26,6 +28,9 @@ def tasks_of(settings: TaskSettings, role: str) -> tuple[BenchTask, ...]:
     """
     found: list[BenchTask] = []
     for name in getattr(settings, role):
+        if name.startswith(QA):
+            found += qa_tasks([name.removeprefix(QA)])
+            continue
         if ":" in name and not name.startswith("reasoning-gym:"):
             # A task of the user's own is a cluster of its own.
             at = locate(name)
@@ -42,7 +47,8 @@ def tasks_of(settings: TaskSettings, role: str) -> tuple[BenchTask, ...]:
 
 
 def check_clusters(settings: TaskSettings) -> None:
-    """Refuse a cluster that serves two of: teacher's rows, reinforcement, tests of transfer.
+    """Refuse a cluster that serves two of: teacher's rows, reinforcement, tests of transfer. Data sets of questions are
+    clusters too, and those on which the paper tests transfer are trained on by nobody.
 
     Raises:
         UsageError: One does; the message names it.
@@ -50,6 +56,7 @@ def check_clusters(settings: TaskSettings) -> None:
     sft = {t.cluster: t.family for t in tasks_of(settings, "sft")}
     rl = {t.cluster: t.family for t in tasks_of(settings, "rl")}
     unseen = {FAMILIES[f].cluster: f for f in track(settings.track).unseen}
+    unseen |= {name: name for name, use in QA_ROLES.items() if use == UNSEEN}
     for one, a, other, b in (
         ("tasks.sft", sft, "tasks.rl", rl),
         ("tasks.sft", sft, "the track's unseen families", unseen),

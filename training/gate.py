@@ -6,12 +6,17 @@ Promises to name what it refuses. It loads no model; what needs one is handed to
 import statistics
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from hl.engines.hf import reply_log_probs
 from hl.errors import EngineError, HlError
 from training.contexts import Context
+from training.models import Ask, Draw
 
 LOG_PROB_TOLERANCE = 0.03
 """Mean difference of log-probabilities between trainer and serving engine beyond which nothing is trained (ours)."""
+DRIFT_TOLERANCE = 0.1
+"""Likewise over all replies of an update, at their own temperature and length (ours)."""
 FIXED = 4
 """Contexts on whose prompts the two are compared (ours)."""
 FIXED_TOKENS = 64
@@ -59,6 +64,25 @@ def check_prompts(
     return lengths(counts)
 
 
+def check_sampling(model: Any, draw: Draw, asks: Sequence[Ask]) -> float:
+    """Refuse to learn from replies of another policy than the trainer's: draws some, and finds how likely each is.
+
+    Args:
+        model: The trainer's, as it is now.
+        draw: What samples replies.
+        asks: At temperature 1.
+
+    Returns:
+        The mean absolute difference of the log-probabilities of their tokens.
+
+    Raises:
+        EngineError: It is beyond the tolerance.
+    """
+    samples = dict(draw(asks))
+    learnt = [reply_log_probs(model, ask.prompt, samples[at].ids) for at, ask in enumerate(asks)]
+    return check_agreement(learnt, [samples[at].log_probs for at in range(len(asks))])
+
+
 def check_agreement(trainer: Sequence[Sequence[float]], engine: Sequence[Sequence[float]]) -> float:
     """Refuse to train against an engine that computes something else.
 
@@ -84,3 +108,20 @@ def check_agreement(trainer: Sequence[Sequence[float]], engine: Sequence[Sequenc
             hint="serve the same weights in the same precision, and the adapter that training goes on from",
         )
     return mean
+
+
+def check_drift(difference: float) -> None:
+    """Stop a run whose servers no longer compute what the trainer does, before the update is kept.
+
+    Args:
+        difference: Mean absolute difference of log-probabilities over the replies of an update.
+
+    Raises:
+        EngineError: It is beyond the tolerance.
+    """
+    if not difference <= DRIFT_TOLERANCE:
+        raise EngineError(
+            f"over the replies of an update trainer and servers differ by {difference:.3f} in the mean "
+            f"log-probability of a token; at most {DRIFT_TOLERANCE} is trained with.",
+            hint="serve with --logprobs-mode processed_logprobs, as hl model serve does",
+        )

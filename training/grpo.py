@@ -1,42 +1,51 @@
 """GRPO on the execution score: replies to a context, each revised harness run in the sandbox, and an update.
 
-Carried out by TRL's GRPOTrainer through `rollout_func`: replies are sampled here, `micro_batch` at once, and each
-begins to be evaluated as soon as its batch is there, while the next is sampled. One generation is one optimizer step.
+Carried out by TRL's GRPOTrainer through `rollout_func`: replies are sampled in this process, `micro_batch` at once, or
+by servers (`grpo.server`), and each begins to be evaluated as soon as it is there, while others are sampled. One
+generation is one optimizer step.
 Killed at any instant, the same command goes on from the last checkpoint and gives the run that would have been: the
 order of contexts is on disk, and every reply draws from a seed of its own place. Several processes
-(`torchrun --nproc-per-node N -m training.grpo CONFIG OUT`) share the replies and give the same rewards.
+(`torchrun --nproc-per-node N -m training.grpo CONFIG OUT [KEY=VALUE ...]`) share the replies and give the same rewards.
 """
 
 import hashlib
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, redirect_stdout
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hl.codec import encode
-from hl.engines.hf import reply_log_probs
 from hl.errors import UsageError
 from hl.solver import RunLimits
 from hl.workspace import Switches
 from training import card, gate, plots, processes, record
 from training.background import Background
 from training.families import check_clusters, tasks_of
-from training.groups import by_family, check_lost, figures
-from training.models import Trainee, load_trainee, need_torch, sample
+from training.figures import Figures
+from training.groups import check_lost
+from training.models import Ask, Draw, Sample, Trainee, drawing, load_trainee, need_torch, shaken
 from training.phases import Phases
 from training.pool import Place, blocks_needed, places
 from training.quiet import quiet
 from training.rewards import CUT_FILE, WEIGHTS, Judge, Judged, reward_columns, reward_functions
 from training.rooms import Rooms, open_rooms
 from training.schedule import phase_ends
+from training.served import Served, attach, check_urls
 from training.settings import Settings, load_settings
 
 ADAPTER = "adapter"
 KEPT_CHECKPOINTS = 3
 """Newest checkpoints that stay on disk (ours)."""
+ONLY_LOGGED = 1e-12
+"""Weight of a KL term that is logged and moves nothing: its gradients are far below Adam's epsilon (ours)."""
+DIFFERENCE = "sampling/sampling_logp_difference/mean"
+"""TRL's name for how far the servers' log-probabilities are from the trainer's."""
+CHECKED_SYNCS = 2
+"""Times that servers are told of new weights and then asked whether they have them (ours)."""
 WAIT_S = 24 * 3600
 """How long a process waits for the others: rewards take as long as they take (ours)."""
 
@@ -85,6 +94,7 @@ def train(
     ends = phase_ends(settings.grpo)
     tasks = tasks_of(settings.tasks, "rl")
     check_clusters(settings.tasks)
+    check_urls(settings.grpo.server)
     # What the trainer prints is no result.
     with ExitStack() as stack:
         stack.enter_context(redirect_stdout(sys.stderr))
@@ -95,10 +105,11 @@ def train(
         processes.wait()
         trainee = load_trainee(settings.model, seed=settings.grpo.seed)
         background = stack.enter_context(Background())
+        served = _served(stack, settings, trainee, out, background)
         blocks = blocks_needed(settings.grpo, len(tasks))
         with args.main_process_first(local=False, desc="repositories"):
             rooms = _entered(stack, background, open_rooms(out, settings, tasks, blocks, limits, switches))
-        run = Run(settings, out, trainee, background, rooms, places(tasks, settings.grpo), ends, tell)
+        run = Run(settings, out, trainee, background, rooms, places(tasks, settings.grpo), ends, tell, served)
         stack.callback(lambda: background.run(run.judge.aclose()))
         return run.train(args)
 
@@ -107,20 +118,21 @@ def _begun(out: Path, settings: Settings, command: str) -> Any:
     """The run's directory, ours and locked until the end."""
     from hl.ledger.locks import hold
 
-    adapter = _digest(Path(settings.model.adapter)) if settings.model.adapter else ""
+    adapter = record.adapter_digest(Path(settings.model.adapter)) if settings.model.adapter else ""
     record.begin(out, record.describe("grpo", settings, command, adapter=adapter))
     return hold(out / "lock")
 
 
-def _digest(adapter: Path) -> str:
-    """Of the adapter that a run goes on from."""
-    total = hashlib.sha256()
-    for name in ("adapter_config.json", "adapter_model.safetensors"):
-        try:
-            total.update((adapter / name).read_bytes())
-        except OSError as error:
-            raise UsageError(f"--adapter {adapter}: {name} cannot be read: {error.strerror}.") from None
-    return total.hexdigest()
+def _served(
+    stack: ExitStack, settings: Settings, trainee: Trainee, out: Path, background: Background
+) -> Served | None:
+    """The servers that sample replies, if there are some; they take adapters, or nothing is begun."""
+    if not settings.grpo.server:
+        return None
+    served = Served(settings.grpo.server, trainee, out, background)
+    stack.callback(lambda: background.run(served.aclose()))
+    served.open()
+    return served
 
 
 def _entered(stack: ExitStack, background: Background, manager: Any) -> Any:
@@ -156,7 +168,7 @@ def _arguments(settings: Settings, out: Path) -> Any:
         temperature=g.temperature,
         learning_rate=g.learning_rate,
         lr_scheduler_type="constant",
-        beta=g.beta,
+        beta=g.beta or (ONLY_LOGGED if g.log_kl else 0.0),
         loss_type=g.loss_type,
         scale_rewards=g.scale_rewards,
         reward_weights=list(WEIGHTS.values()),
@@ -192,6 +204,7 @@ class Run:
         seeds: Sequence[Place],
         ends: Sequence[int],
         tell: Tell,
+        served: Served | None = None,
     ) -> None:
         g = settings.grpo
         self.settings = settings
@@ -200,12 +213,13 @@ class Run:
         self.background = background
         self.rooms = rooms
         self.judge = Judge(rooms, noop=g.noop, candidate_s=g.candidate_s, cut=out / CUT_FILE)
-        self.phases = Phases(settings, out, trainee, background, rooms, seeds, ends, tell)
+        batch = served.concurrency if served is not None else g.micro_batch
+        self.phases = Phases(settings, out, trainee, background, rooms, seeds, ends, tell, batch=batch)
         self.schedule = self.phases.schedule
         self.tell = tell
-        self._seconds: dict[str, float] = {}
-        self._figures: dict[str, float] = {}
-        self._families: dict[str, float] = {}
+        self.served = served
+        self._synced = 0
+        self.figures = Figures()
 
     def train(self, args: Any) -> Trained:
         """From the last checkpoint to the adapter."""
@@ -230,14 +244,17 @@ class Run:
             trainer = Trainer(
                 model=self.trainee.model,
                 args=args,
-                reward_funcs=reward_functions(self._tell_trl),
+                reward_funcs=reward_functions(self.figures.tell_trl),
                 train_dataset=rows,
                 processing_class=self.trainee.tokenizer,
                 rollout_func=self.rollout,
                 callbacks=[_recorder(self, updates)],
             )
             trainer.remove_callback(PrinterCallback)
-            self._check_agreement(trainer)
+            if self.served is None:
+                self._check_agreement(trainer, "trainer and sampler")
+            else:
+                self._check_servers(trainer, self.served)
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
         elif checkpoint is not None:
             self.trainee.model.load_adapter(str(checkpoint), "default", use_safetensors=True)
@@ -246,31 +263,43 @@ class Run:
 
     # --- one update ---
 
-    def _generating(self, trainer: Any) -> Any:
+    @contextmanager
+    def _policy(self, trainer: Any) -> Generator[tuple[Any, Draw], None, None]:
+        """The trainer's model as it is now, and what draws its replies."""
         from trl.models import unwrap_model_for_generation
 
-        return unwrap_model_for_generation(
+        with unwrap_model_for_generation(
             trainer.model_wrapped,
             trainer.accelerator,
             gradient_checkpointing_kwargs=trainer.args.gradient_checkpointing_kwargs,
-        )
+        ) as model:
+            local = drawing(self.trainee, model, self.settings.grpo.micro_batch)
+            yield model, local if self.served is None else self.served.draw
 
-    def _check_agreement(self, trainer: Any) -> None:
-        """The way that samples (padded, token by token) and the way that learns (whole) must find the same."""
-        contexts = self.schedule.contexts[: gate.FIXED]
-        prompts = [self.trainee.prompt(context) for context in contexts]
-        with self._generating(trainer) as model:
-            samples = sample(
-                model,
-                self.trainee.tokenizer,
-                prompts,
-                [reply_seed(self.settings.grpo.seed, -1, i) for i in range(len(prompts))],
-                max_tokens=min(gate.FIXED_TOKENS, self.trainee.reply_tokens),
-                temperature=1.0,
-            )
-            learnt = [reply_log_probs(model, p, s.ids) for p, s in zip(prompts, samples, strict=True)]
-        difference = gate.check_agreement(learnt, [s.log_probs for s in samples])
-        self.tell(f"trainer and sampler agree to {difference:.2g}", len(samples), len(samples))
+    def _check_agreement(self, trainer: Any, who: str) -> None:
+        """What samples and what learns must find the same, though one computes token by token, padded or elsewhere."""
+        most = min(gate.FIXED_TOKENS, self.trainee.reply_tokens)
+        asks = [
+            Ask(tuple(self.trainee.prompt(context)), reply_seed(self.settings.grpo.seed, -1, i), most, 1.0)
+            for i, context in enumerate(self.schedule.contexts[: gate.FIXED])
+        ]
+        with self._policy(trainer) as (model, draw):
+            difference = gate.check_sampling(model, draw, asks)
+        self.tell(f"{who} agree to {difference:.2g}", len(asks), len(asks))
+
+    def _check_servers(self, trainer: Any, served: Served) -> None:
+        """They must serve this base, and an adapter must change there what it changes here."""
+        with shaken(self.trainee.model, self.trainee.prompt(self.schedule.at(0))[-gate.FIXED_TOKENS :]):
+            served.sync("probe")
+            self._check_agreement(trainer, "trainer and servers, under a random adapter,")
+        attach(trainer, lambda: self._sync(trainer, served))
+
+    def _sync(self, trainer: Any, served: Served) -> None:
+        """The servers follow an update; the first two times that is checked: where it began, and that it moves on."""
+        served.sync(f"v{trainer.state.global_step}")
+        self._synced += 1
+        if self._synced <= CHECKED_SYNCS:
+            self._check_agreement(trainer, f"trainer and servers, after update {trainer.state.global_step},")
 
     def rollout(self, prompts: Sequence[str], trainer: Any) -> dict[str, Any]:
         """TRL's `rollout_func`: this process's rows of an update, sampled and judged.
@@ -282,78 +311,46 @@ class Run:
         from accelerate.utils import gather_object
 
         g, began = self.settings.grpo, time.monotonic()
-        self.phases.reach(max(int(p) for p in prompts), lambda: self._generating(trainer))
+        self.phases.reach(max(int(p) for p in prompts), lambda: self._policy(trainer))
         reached = time.monotonic()
         first = trainer.accelerator.process_index * len(prompts)
         rows = [(int(p), (first + i) % g.generations) for i, p in enumerate(prompts)]
-        contexts = [self.schedule.at(place) for place, _ in rows]
         tokens = {place: self.trainee.prompt(self.schedule.at(place)) for place, _ in rows}
-        samples, judging = [], []
-        with self._generating(trainer) as model:
-            for at in range(0, len(rows), g.micro_batch):
-                batch = sample(
-                    model,
-                    self.trainee.tokenizer,
-                    [tokens[place] for place, _ in rows[at : at + g.micro_batch]],
-                    [reply_seed(g.seed, *row) for row in rows[at : at + g.micro_batch]],
-                    max_tokens=self.trainee.reply_tokens,
-                    temperature=g.temperature,
-                )
-                samples += batch
-                judging += [
-                    self.background.start(self.judge.submit(context, s.reply))
-                    for context, s in zip(contexts[at : at + g.micro_batch], batch, strict=True)
-                ]
+        asks = [
+            Ask(tuple(tokens[row[0]]), reply_seed(g.seed, *row), self.trainee.reply_tokens, g.temperature)
+            for row in rows
+        ]
+        samples: dict[int, Sample] = {}
+        judging: dict[int, Future[Judged]] = {}
+        with self._policy(trainer) as (_, draw):
+            for at, found in draw(asks):
+                samples[at] = found
+                context = self.schedule.at(rows[at][0])
+                judging[at] = self.background.start(self.judge.submit(context, found.reply))
                 self.tell("replies", len(samples), len(rows))
         generated = time.monotonic()
         judged: list[Judged] = []
-        for future in judging:
-            judged.append(future.result())
+        for at in range(len(rows)):
+            judged.append(judging[at].result())
             self.tell("rewards", len(judged), len(rows))
         everyone: list[Judged] = gather_object(judged)
         check_lost(everyone, g.max_lost)
-        families = {c.id: c.family for c in self.schedule.contexts}
-        self._figures = figures(everyone, g.generations)
-        self._families = by_family(everyone, families)
-        self._seconds = {
+        parts = {
             "contexts": reached - began,
             "generation": generated - reached,
             "reward": time.monotonic() - generated,
         }
+        self.figures.take(everyone, self.schedule.contexts, g.generations, parts)
         return {
             "prompt_ids": [tokens[place] for place, _ in rows],
-            "completion_ids": [list(s.ids) for s in samples],
-            "logprobs": None,
+            "completion_ids": [list(samples[at].ids) for at in range(len(rows))],
+            # For the trainer to correct by; in this process both are the same weights in the same arithmetic.
+            "logprobs": None
+            if self.served is None
+            else [list(samples[at].log_probs) for at in range(len(rows))],
             "judged": [encode(j) for j in judged],
             **reward_columns(judged),
         }
-
-    def _tell_trl(self, columns: Mapping[str, Any]) -> None:
-        """What its tables and trackers show beside its own figures."""
-        for name in ("context", "outcome", "candidate", "detail"):
-            columns["log_extra"](name, [row.get(name, "") for row in columns["judged"]])
-        for name, value in self._figures.items():
-            columns["log_metric"](f"hl/{name}", value)
-        for name, value in self._families.items():
-            columns["log_metric"](f"hl/J/{name}", value)
-
-    def write_figures(self, step: int, logs: Mapping[str, Any]) -> None:
-        """The line of an update."""
-        seconds = dict(self._seconds)
-        whole = logs.get("step_time")
-        if isinstance(whole, float):
-            seconds["update"] = max(0.0, whole - sum(seconds.values()))
-        kept = {k: v for k, v in logs.items() if not k.startswith(("hl/", "epoch"))}
-        record.append_metrics(
-            self.out,
-            {
-                "step": step,
-                "seconds": {k: round(v, 3) for k, v in seconds.items()},
-                "families": self._families,
-                **kept,
-                **{f"hl/{k}": v for k, v in self._figures.items()},
-            },
-        )
 
     # --- the end ---
 
@@ -380,12 +377,14 @@ def _recorder(run: Run, updates: int) -> Any:
         def on_log(
             self, args: Any, state: Any, control: Any, logs: Mapping[str, Any] | None = None, **unused: Any
         ) -> None:
+            if logs and run.served is not None and DIFFERENCE in logs:
+                gate.check_drift(logs[DIFFERENCE])
             if processes.is_main() and logs and "reward" in logs:
-                run.write_figures(state.global_step, logs)
+                run.figures.write(run.out, state.global_step, logs)
                 run.tell("updates", state.global_step, updates)
 
     return Recorder()
 
 
 if __name__ == "__main__":
-    train(load_settings(Path(sys.argv[1])), Path(sys.argv[2]), command=" ".join(sys.argv))
+    train(load_settings(Path(sys.argv[1]), sys.argv[3:]), Path(sys.argv[2]), command=" ".join(sys.argv))

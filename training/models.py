@@ -8,14 +8,15 @@ safetensors, and no code that comes with a model is run.
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from hl.engines.base import need_extra
 from hl.engines.chat_template import ChatTemplate
-from hl.engines.hf import end_tokens, load_model
+from hl.engines.hf import end_tokens, load_model, reply_log_probs
 from hl.errors import HlError, UsageError
 from hl.proposer.prompt import split_context
 from hl.types import Message, Reply
@@ -23,6 +24,10 @@ from training.contexts import Context
 from training.prompts import chat_messages
 from training.quiet import quiet
 from training.settings import ModelSettings
+
+SHIFT = 0.3
+"""By how much `shaken` moves the log-probability of a token in the mean at least: ten times what is let pass between
+servers and trainer (ours)."""
 
 
 def need_torch() -> None:
@@ -65,6 +70,11 @@ class Trainee:
     def reply(self, text: str) -> list[int]:
         """The token ids of a reply that ends: what sampling would have given."""
         return [*self.tokenizer(text, add_special_tokens=False)["input_ids"], self.tokenizer.eos_token_id]
+
+    @property
+    def ends(self) -> tuple[int, ...]:
+        """The token ids that end a reply."""
+        return tuple(sorted(end_tokens(self.model, self.tokenizer)))
 
     @property
     def reply_tokens(self) -> int:
@@ -161,6 +171,40 @@ def token_kl(second: Any, first: Any, prompt: Sequence[int], reply: Sequence[int
         return (here.exp() * (here - there.to(here.device))).sum(-1).tolist()
 
 
+@contextmanager
+def shaken(model: Any, tokens: Sequence[int], seed: int = 0) -> Generator[None, None, None]:
+    """An adapter with random weights in the place of its own: one that says clearly other things.
+
+    A new adapter changes nothing, and one update changes next to nothing; whoever ignores an adapter shows by this one.
+
+    Args:
+        model: `peft.PeftModel`.
+        tokens: At least two, by whose log-probabilities the weights are made large enough.
+        seed: Of the weights.
+    """
+    import torch
+
+    def likely() -> list[float]:
+        return reply_log_probs(model, tokens[:1], tokens[1:])
+
+    parts = [p for name, p in model.named_parameters() if ".lora_B.default." in name]
+    kept = [p.detach().clone() for p in parts]
+    draw = torch.Generator().manual_seed(seed)
+    noise = [torch.randn(p.shape, generator=draw) for p in parts]
+    own = likely()
+    with torch.no_grad():
+        try:
+            for doublings in range(12):
+                for part, random in zip(parts, noise, strict=True):
+                    part.copy_(random * 0.01 * 2**doublings)
+                if sum(abs(a - b) for a, b in zip(likely(), own, strict=True)) >= SHIFT * len(own):
+                    break
+            yield
+        finally:
+            for part, weights in zip(parts, kept, strict=True):
+                part.copy_(weights)
+
+
 # --- sampling ----------------------------------------------------------------------------------------------------
 
 
@@ -171,8 +215,50 @@ class Sample:
     ids: tuple[int, ...]
     """Its tokens, the one that ended it included."""
     log_probs: tuple[float, ...]
-    """Natural logarithms of their probabilities at temperature 1, as they were found while sampling."""
+    """Natural logarithms of their probabilities as they were found while sampling: at temperature 1 in this process,
+    at the temperature of sampling on a server."""
     reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One reply that is wanted."""
+
+    prompt: tuple[int, ...]
+    """Token ids."""
+    seed: int
+    """Its own; below 2**63."""
+    max_tokens: int
+    temperature: float
+
+
+Draw = Callable[[Sequence[Ask]], Iterator[tuple[int, Sample]]]
+"""Asks that share length and temperature -> replies as they are complete, each with its place among the asks."""
+
+
+def drawing(trainee: "Trainee", model: Any, batch: int) -> Draw:
+    """Sampling in this process.
+
+    Args:
+        trainee: Whose tokenizer it is.
+        model: Its model, as it `generate`s.
+        batch: Replies computed together.
+    """
+
+    def draw(asks: Sequence[Ask]) -> Iterator[tuple[int, Sample]]:
+        for at in range(0, len(asks), batch):
+            part = asks[at : at + batch]
+            samples = sample(
+                model,
+                trainee.tokenizer,
+                [a.prompt for a in part],
+                [a.seed for a in part],
+                max_tokens=part[0].max_tokens,
+                temperature=part[0].temperature,
+            )
+            yield from enumerate(samples, at)
+
+    return draw
 
 
 def sample(
@@ -223,9 +309,24 @@ def _sample(
 ) -> Sample:
     at = next((i for i, token in enumerate(row) if token in ends), None)
     ids = tuple(row if at is None else row[: at + 1])
-    text = tokenizer.decode(ids, skip_special_tokens=True)
-    reply = Reply(text, "length" if at is None else "stop", prompt_tokens, len(ids))
-    return Sample(ids, tuple(probs[: len(ids)]), reply)
+    return as_sample(tokenizer, ids, probs, prompt_tokens, stopped=at is not None)
+
+
+def as_sample(
+    tokenizer: Any, ids: Sequence[int], log_probs: Sequence[float], prompt_tokens: int, *, stopped: bool
+) -> Sample:
+    """Tokens of a reply -> the reply.
+
+    Args:
+        tokenizer: Of the model.
+        ids: The reply's tokens.
+        log_probs: Of the tokens; further ones are left out.
+        prompt_tokens: How many the prompt has.
+        stopped: Whether it ended by itself.
+    """
+    text = tokenizer.decode(list(ids), skip_special_tokens=True)
+    reply = Reply(text, "stop" if stopped else "length", prompt_tokens, len(ids))
+    return Sample(tuple(ids), tuple(log_probs[: len(ids)]), reply)
 
 
 class _Race:

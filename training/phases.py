@@ -14,15 +14,15 @@ from hl.solver import MeteredEngine
 from training import gate, processes
 from training.background import Background
 from training.chains import Reached, roll
-from training.models import Trainee
+from training.models import Draw, Trainee
 from training.policy import Policy
 from training.pool import Place, make_contexts, mix, seed_blocks
 from training.rooms import Rooms
 from training.schedule import Schedule
 from training.settings import Settings
 
-Generating = Callable[[], AbstractContextManager[Any]]
-"""Opens the model as it is now, ready to `generate`."""
+Opening = Callable[[], AbstractContextManager[tuple[Any, Draw]]]
+"""Opens the policy as it is now: its model, and what draws its replies."""
 
 
 class Phases:
@@ -37,6 +37,7 @@ class Phases:
         seeds: Where seeds stand, for every context of the run.
         ends: How many contexts are met by the end of each phase.
         tell: Told of progress.
+        batch: Requests that chains make of the policy together.
     """
 
     def __init__(
@@ -49,7 +50,10 @@ class Phases:
         seeds: Sequence[Place],
         ends: Sequence[int],
         tell: Callable[[str, int, int], None],
+        *,
+        batch: int,
     ) -> None:
+        self._batch = batch
         self.schedule = Schedule(out)
         self._settings = settings
         self._out = out
@@ -60,12 +64,12 @@ class Phases:
         self._ends = ends
         self._tell = tell
 
-    def reach(self, place: int, generating: Generating | None = None) -> None:
+    def reach(self, place: int, policy: Opening | None = None) -> None:
         """See that the schedule holds the phase of a place.
 
         Args:
             place: From 0.
-            generating: The policy; not needed for the first phase.
+            policy: The policy; not needed for the first phase.
 
         Raises:
             StoppedEarly: A run limit was reached; what was measured is kept.
@@ -75,21 +79,21 @@ class Phases:
         while len(self.schedule.contexts) <= place:
             phase = next(i for i, end in enumerate(self._ends) if end > len(self.schedule.contexts))
             if processes.is_main():
-                self._write(phase, generating)
+                self._write(phase, policy)
             processes.wait()
             self.schedule.reload()
 
-    def _write(self, phase: int, generating: Generating | None) -> None:
+    def _write(self, phase: int, policy: Opening | None) -> None:
         begin = self._ends[phase - 1] if phase else 0
         wanted = self._seeds[begin : self._ends[phase]]
         states: tuple[Reached, ...] = ()
-        if phase and generating is not None:
-            with generating() as model:
+        if phase and policy is not None:
+            with policy() as (_, draw):
                 work = roll(
                     self._out,
                     self._settings,
                     self._rooms,
-                    self._proposer(model, phase),
+                    self._proposer(draw, phase),
                     phase,
                     lambda done: self._tell(f"chains before phase {phase + 1}, round", done.number, 0),
                 )
@@ -112,11 +116,11 @@ class Phases:
         self._tell(f"prompts of {found.least} to {found.most} tokens", len(made), len(made))
         self.schedule.extend(made)
 
-    def _proposer(self, model: Any, phase: int) -> LlmProposer:
+    def _proposer(self, draw: Draw, phase: int) -> LlmProposer:
         """The policy as `hl revise` asks it. Its replies are recorded: an interrupted chain pays for none twice."""
         g, m, machines = self._settings.grpo, self._settings.model, self._rooms.machines
         version = f"{hashlib.sha256(repr(self._settings).encode()).hexdigest()[:16]} phase {phase}"
-        policy = Policy(self._trainee, model, version, batch=g.micro_batch)
+        policy = Policy(self._trainee, draw, version, batch=self._batch)
         return LlmProposer(
             MeteredEngine(policy, machines.cache, machines.meter),
             temperature=g.temperature,

@@ -1,30 +1,29 @@
 """The model in training as an engine: what rolls the chains of multi-step training is the model that is trained."""
 
 import asyncio
-from typing import Any
 
 from hl.engines.base import digest_of
 from hl.errors import EngineError
 from hl.types import ChatReply, ChatRequest
-from training.models import Trainee, sample
+from training.models import Ask, Draw, Trainee
 
 
 class Policy:
-    """An `Engine` over a model in this process.
+    """An `Engine` over what draws the replies of training.
 
     Args:
         trainee: Tokenizer and template.
-        model: Its model, as it `generate`s; used from one thread at a time.
+        draw: Its replies; used from one thread at a time.
         version: What tells this state of the weights from others of any run.
         batch: Requests computed together.
     """
 
-    def __init__(self, trainee: Trainee, model: Any, version: str, *, batch: int) -> None:
+    def __init__(self, trainee: Trainee, draw: Draw, version: str, *, batch: int) -> None:
         self.name = f"policy {version}"
         self.digest = digest_of(engine="policy", version=version)
         self.concurrency = batch
         self._trainee = trainee
-        self._model = model
+        self._draw = draw
         self._waiting: list[tuple[ChatRequest, asyncio.Future[ChatReply]]] = []
         self._worker: asyncio.Task[None] | None = None
 
@@ -58,19 +57,15 @@ class Policy:
         rendered = [self._trainee.template.render(request.messages) for request in requests]
         if None in rendered:
             raise EngineError("the chat template refuses the conversation of a round")
-        samples = sample(
-            self._model,
-            self._trainee.tokenizer,
-            [ids for ids in rendered if ids is not None],
-            [r.seed for r in requests],
-            max_tokens=requests[0].max_tokens,
-            temperature=requests[0].temperature,
-        )
+        asks = [
+            Ask(tuple(ids), r.seed, r.max_tokens, r.temperature)
+            for ids, r in zip(rendered, requests, strict=True)
+            if ids is not None
+        ]
+        replies = {at: sample.reply for at, sample in self._draw(asks)}
         return [
-            ChatReply(
-                s.reply.text, s.reply.finish_reason, s.reply.prompt_tokens, s.reply.completion_tokens, 0.0
-            )
-            for s in samples
+            ChatReply(r.text, r.finish_reason, r.prompt_tokens, r.completion_tokens, 0.0)
+            for r in (replies[at] for at in range(len(asks)))
         ]
 
     async def aclose(self) -> None:

@@ -4,6 +4,7 @@ Promises: another run's directory is refused; after an interruption the figures 
 line twice. It knows nothing of models.
 """
 
+import hashlib
 import json
 import math
 import platform
@@ -60,6 +61,21 @@ def versions() -> dict[str, str]:
         except PackageNotFoundError:
             continue
     return found
+
+
+def adapter_digest(adapter: Path) -> str:
+    """Hex sha256 of the adapter that a run goes on from.
+
+    Raises:
+        UsageError: It is none.
+    """
+    total = hashlib.sha256()
+    for name in ("adapter_config.json", "adapter_model.safetensors"):
+        try:
+            total.update((adapter / name).read_bytes())
+        except OSError as error:
+            raise UsageError(f"--adapter {adapter}: {name} cannot be read: {error.strerror}.") from None
+    return total.hexdigest()
 
 
 def begin(out: Path, manifest: Mapping[str, Any]) -> None:

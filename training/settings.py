@@ -91,7 +91,13 @@ class GrpoSettings:
     generations: int = key(8, PAPER, "replies a context", low=2, high=1024)
     micro_batch: int = key(4, OURS, "replies in memory at once on each device", low=1, high=65_536)
     learning_rate: float = key(1e-6, PAPER, "constant", low=0.0, high=1.0)
+    server: tuple[str, ...] = key(
+        (), OURS, "vLLM servers that sample the replies, one address a replica; none: in this process"
+    )
     beta: float = key(0.0, SECOND_HAND, "weight of the KL term; 1e-3 for QA", low=0.0, high=10.0)
+    log_kl: bool = key(
+        True, OURS, "say how far the policy is from where it began, with beta = 0 too: one pass more"
+    )
     temperature: float = key(1.0, SECOND_HAND, "of replies; 0.6 is the other value told", low=0.01, high=5.0)
     loss_type: str = key("dapo", OURS, "as TRL names it")
     scale_rewards: str = key("group", OURS, "as TRL names it", choices=("group", "batch", "none"))
@@ -159,18 +165,42 @@ class Settings:
     """`key=value` texts for `hl.config`, such as `solver.engine=openai`."""
 
 
+RECIPES = Path(__file__).with_name("recipes")
+"""Settings of the paper's runs, each by its name without `.toml`."""
+
+
+def recipes() -> tuple[str, ...]:
+    """Their names."""
+    return tuple(sorted(path.stem for path in RECIPES.glob("*.toml")))
+
+
+def find_settings(path: Path) -> Path:
+    """A file, or else the recipe of that name.
+
+    Raises:
+        UsageError: There is neither.
+    """
+    if path.is_file():
+        return path
+    if str(path) in recipes():
+        return RECIPES / f"{path}.toml"
+    raise UsageError(
+        f"there is no settings file {path}, and no recipe of that name.",
+        hint=f"there are {', '.join(recipes())}",
+    )
+
+
 def load_settings(path: Path | None, overrides: Sequence[str] = ()) -> Settings:
     """Resolve the settings.
 
     Args:
-        path: A TOML file, or None for defaults.
+        path: A TOML file or the name of a recipe, or None for defaults.
         overrides: `key=value` texts; keys of `hl`'s own configuration are passed on to it.
 
     Raises:
         UsageError: No such file, not TOML, an unknown key, or a value that its key does not allow.
     """
-    if path is not None and not path.is_file():
-        raise UsageError(f"there is no settings file {path}.", hint="hl train --help")
+    path = None if path is None else find_settings(path)
     values: dict[str, Value] = {}
     passed: list[str] = []
     for section, fields in (read_toml(path) if path is not None else {}).items():

@@ -3,7 +3,7 @@
 Carried out by TRL's SFTTrainer on tokens made here, by the function that renders prompts at use: nothing is cut, and a
 row that does not fit is named. Validation is on whole families. Killed at any instant, the same command goes on from
 the last checkpoint and gives the weights that would have been. Several processes share the rows:
-`torchrun --nproc-per-node N -m training.sft CONFIG DATA OUT`.
+`torchrun --nproc-per-node N -m training.sft CONFIG DATA OUT [KEY=VALUE ...]`.
 """
 
 import hashlib
@@ -282,4 +282,4 @@ if __name__ == "__main__":
     from training.settings import load_settings
 
     kept = [(row.context, row.reply) for row in load_rows(Path(sys.argv[2])) if row.kept]
-    train(load_settings(Path(sys.argv[1])), kept, Path(sys.argv[3]), command=" ".join(sys.argv))
+    train(load_settings(Path(sys.argv[1]), sys.argv[4:]), kept, Path(sys.argv[3]), command=" ".join(sys.argv))

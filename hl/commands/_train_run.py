@@ -197,9 +197,10 @@ def show_estimate(found: "Estimate", *, json: bool) -> None:
     """Print what a run would need."""
     from hl.codec import encode
     from hl.ui import write_json
+    from training.estimate import ASSUMED
 
     if json:
-        write_json("estimate", encode(found))
+        write_json("estimate", {**encode(found), "assumed": list(ASSUMED)})
         return
     print_line(f"{found.updates:,} updates over {found.rows:,} rows")
     if found.attempts:
@@ -207,9 +208,13 @@ def show_estimate(found: "Estimate", *, json: bool) -> None:
         print_line(
             f"estimate: {found.solver_tokens:,} tokens of the solver (one call of a guessed length a run)"
         )
-    print_line(f"estimate: at most {found.model_tokens:,} tokens through the model that is trained")
+    print_line(f"estimate: {found.model_tokens:,} tokens through the model that is trained")
     if found.memory_gb is None or found.hours is None:
-        print_line("estimate: no memory and no hours, since the base is not on this machine")
+        print_line("estimate: no memory and no hours, since the base is of unknown size here")
         return
-    print_line(f"estimate: {found.memory_gb:.1f} GB of memory a process")
-    print_line(f"estimate: {found.hours:.2g} hours on one H100, the solver's time left out")
+    print_line(f"estimate: at most {found.memory_gb:.1f} GB of memory a process")
+    h = found.hours
+    parts = f"sampling {h.sampling:.2g}, solver {h.solver:.2g}, updates {h.updates:.2g}"
+    print_line(f"estimate: {h.total:.2g} hours ({parts}) with one H100 a process and a server")
+    for assumed in ASSUMED:
+        print_line(f"assumed: {assumed}")

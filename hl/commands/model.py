@@ -129,10 +129,12 @@ def serve(
     from hl.engines.vllm_server import (
         ServerPlan,
         find_program,
+        mounted,
         parse_adapters,
         render_config,
         server_programs,
     )
+    from hl.errors import EngineError
     from hl.ui import open_output
 
     plan = ServerPlan(
@@ -148,13 +150,19 @@ def serve(
         more=tuple(more or ()),
     )
     program = find_program()
-    programs = server_programs(plan, program, model_folder(base), os.environ.get("CUDA_VISIBLE_DEVICES", ""))
 
     def tell(text: str) -> None:
         sys.stderr.write(text + "\n")
         sys.stderr.flush()
 
     logs = Path(tempfile.mkdtemp(prefix="hl-serve-"))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    try:
+        renamed = mounted(plan, logs)
+    except (EngineError, ImportError) as error:  # vLLM may reach what we do not
+        tell(f"adapters are served under the names that they have, since {error}")
+        renamed = plan
+    programs = server_programs(renamed, program, model_folder(base), visible)
     # A plain kill must stop the servers as Ctrl-C does.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     tell(f"starting {replicas} of vllm serve {base}; they write to {logs}")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 app = new_app("""Train the proposer on a teacher's edits, then on its own scores.
 
-Settings come from a TOML file and from -c; docs/training.md lists them. No verb needs an hl
+Settings come from a TOML file or a recipe, and from -c; docs/training.md lists them. No verb needs an hl
 repository to stand in.
 """)
 
@@ -93,7 +93,8 @@ def data(
     source: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[CONFIG|DIR]", help="A TOML file of settings; with --stats or --verify, rows."
+            metavar="[CONFIG|DIR]",
+            help="A TOML file of settings, or a recipe; with --stats or --verify, rows.",
         ),
     ] = None,
     track: Annotated[
@@ -182,7 +183,7 @@ def data(
 def sft(
     context: typer.Context,
     config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
+        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings, or a recipe.")
     ] = None,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DIR", help="What `hl train data` wrote.")
@@ -215,7 +216,7 @@ def sft(
 def grpo(
     context: typer.Context,
     config: Annotated[
-        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings.")
+        Path | None, typer.Argument(metavar="[CONFIG]", help="A TOML file of settings, or a recipe.")
     ] = None,
     mode: Annotated[
         str, typer.Option("--mode", metavar="MODE", help="single: seeds; multi: reached states too.")
@@ -243,6 +244,7 @@ def grpo(
       hl train grpo --adapter sft/adapter --out rl
       hl train grpo run.toml --mode multi --adapter sft/adapter --out rl
       hl train grpo run.toml --dry-run
+      hl train grpo reasoning-qwen3.5-4b --adapter sft/adapter --out rl
     """
     from hl.commands._train_run import run_grpo
 

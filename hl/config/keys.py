@@ -142,7 +142,7 @@ def check(key: Key, raw: object, where: str) -> Value:
     elif isinstance(value, str):
         _check_text(key, value, where)
     elif isinstance(value, tuple):
-        if not value:
+        if not value and key.default:
             raise _refuse(key, raw, where, "must not be empty")
         if len(set(value)) != len(value) or len(value) > 64:
             raise _refuse(key, raw, where, "must name each item once, 64 at most")

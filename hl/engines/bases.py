@@ -7,6 +7,7 @@ have to be unpickled are refused, and no code of a model's is ever run.
 
 import contextlib
 import hashlib
+import json
 import shutil
 import tempfile
 import time
@@ -85,6 +86,25 @@ def base_digest(base: str) -> str:
     from hl.engines.hf import hub_commit
 
     return hashlib.sha256(f"{base}@{hub_commit(base)}".encode()).hexdigest()
+
+
+def architectures(base: str) -> tuple[str, ...]:
+    """The classes that a base declares itself to be, in its `config.json`.
+
+    Raises:
+        EngineError: As `model_folder`; or the hub has no such model, or its configuration is none.
+    """
+    folder = model_folder(base)
+    if Path(folder).is_dir():
+        path = Path(folder) / "config.json"
+    else:
+        from hl.engines.hf import hub_config
+
+        path = Path(hub_config(base))
+    try:
+        return tuple(str(name) for name in json.loads(path.read_bytes()).get("architectures") or ())
+    except (OSError, ValueError, AttributeError, TypeError, RecursionError):
+        raise EngineError(f"{path} is not the configuration of a model") from None
 
 
 def _folder_digest(folder: Path) -> str:

@@ -111,13 +111,23 @@ def hub_commit(base: str) -> str:
     Raises:
         EngineError: The hub has no such model, or cannot be reached.
     """
-    from transformers.utils.hub import cached_file, extract_commit_hash
+    from transformers.utils.hub import extract_commit_hash
+
+    return extract_commit_hash(hub_config(base), None) or ""
+
+
+def hub_config(base: str) -> str:
+    """The `config.json` of a model of the hub in transformers' cache; fetched into it first where it is not.
+
+    Raises:
+        EngineError: The hub has no such model, or cannot be reached.
+    """
+    from transformers.utils.hub import cached_file
 
     try:
-        found = cached_file(base, "config.json")
+        return str(cached_file(base, "config.json"))
     except (OSError, ValueError) as error:
         raise EngineError(f"the model hub gives no model {base}: {_first_line(error)}") from None
-    return extract_commit_hash(found, None) or ""
 
 
 def reply_log_probs(model: Any, prompt: Sequence[int], reply: Sequence[int]) -> list[float]:

@@ -15,12 +15,15 @@ time without a prefix cache.
 
 import asyncio
 import os
+import tempfile
 import time
+from pathlib import Path
 from typing import Any
 
+from hl.engines.adapter_names import is_mounted, mount
 from hl.engines.adapters import Adapter, read_adapter, refuse_other_base
 from hl.engines.base import EngineSpec, clean_text, digest_of, need_extra, short_name
-from hl.engines.bases import base_digest, model_folder, named_base
+from hl.engines.bases import architectures, base_digest, model_folder, named_base
 from hl.engines.chat_template import ChatTemplate
 from hl.errors import EngineError, UsageError
 from hl.types import ChatReply, ChatRequest
@@ -86,6 +89,8 @@ class VllmEngine:
         self._loaded: tuple[Any, ChatTemplate] | None = None
         self._slots = asyncio.Semaphore(self.concurrency)
         self._calls = 0
+        self._adapter_folder: Path | None = None
+        self._scratch: tempfile.TemporaryDirectory[str] | None = None
         self._closed = False
 
     @classmethod
@@ -138,6 +143,8 @@ class VllmEngine:
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
             await asyncio.to_thread(loaded[0].shutdown)
+        if self._scratch is not None:
+            self._scratch.cleanup()
 
     async def _complete(self, engine: Any, request: ChatRequest, prompt: list[int], limit: int) -> ChatReply:
         from vllm import SamplingParams, TokensPrompt
@@ -146,9 +153,8 @@ class VllmEngine:
 
         lora = None
         if self._adapter is not None:
-            lora = LoRARequest(
-                lora_name=self._adapter.label, lora_int_id=1, lora_path=str(self._adapter.path)
-            )
+            path = str(self._adapter_folder)
+            lora = LoRARequest(lora_name=self._adapter.label, lora_int_id=1, lora_path=path)
         try:
             # A model's own top_k and the like are not taken: what is not asked for is vLLM's neutral default.
             params = SamplingParams(
@@ -198,6 +204,7 @@ class VllmEngine:
 
             folder = model_folder(self._base)
             arguments = engine_arguments(self._spec, self._adapter)
+            self._adapter_folder = self._mount()
             try:
                 tokenizer = AutoTokenizer.from_pretrained(folder, trust_remote_code=False)
                 template = ChatTemplate(tokenizer, self._base, self._spec.chat_template_kwargs)
@@ -206,3 +213,12 @@ class VllmEngine:
                 raise EngineError(f"vLLM cannot load {self._base}: {error}") from error
             self._loaded = engine, template
         return self._loaded
+
+    def _mount(self) -> Path | None:
+        """The adapter's folder, under the names that vLLM knows its weights by."""
+        if self._adapter is None:
+            return None
+        if not is_mounted(architectures(self._base)):
+            return self._adapter.path
+        self._scratch = tempfile.TemporaryDirectory(prefix="hl-adapter-")  # gone with the engine
+        return mount(self._adapter, Path(self._scratch.name))

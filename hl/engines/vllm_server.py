@@ -9,11 +9,13 @@ import re
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from hl.engines.adapter_names import is_mounted, mount
 from hl.engines.adapters import Adapter, read_adapter, refuse_other_base
 from hl.engines.base import short_name
+from hl.engines.bases import architectures
 from hl.engines.supervise import Program
 from hl.engines.vllm import room_for_rank
 from hl.errors import MissingExtraError, UsageError
@@ -73,6 +75,22 @@ def parse_adapters(texts: tuple[str, ...], base: str) -> tuple[tuple[str, Adapte
         found[name] = read_adapter(folder)
         refuse_other_base(found[name], base)
     return tuple(found.items())
+
+
+def mounted(plan: ServerPlan, folder: Path) -> ServerPlan:
+    """The same with adapters under the names that vLLM knows their weights by.
+
+    Args:
+        plan: What is served.
+        folder: For copies of adapters that have to be renamed; each in a folder of its name.
+
+    Raises:
+        EngineError: The base's configuration cannot be read.
+    """
+    if not plan.adapters or not is_mounted(architectures(plan.base)):
+        return plan
+    moved = tuple((name, replace(a, path=mount(a, folder / name))) for name, a in plan.adapters)
+    return replace(plan, adapters=moved)
 
 
 def find_program() -> str:

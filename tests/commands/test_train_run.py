@@ -10,6 +10,7 @@ import pytest
 
 from tests.commands.conftest import Result
 from tests.training.kit import as_toml, small_run
+from training.settings import recipes
 
 
 def train(folder: Path, *arguments: str) -> Result:
@@ -64,8 +65,37 @@ def test_a_dry_run_makes_nothing_and_says_what_is_an_estimate(tmp_path: Path) ->
     assert done.code == 0 and not list(tmp_path.iterdir())
     assert done.out.startswith("16 updates over 5,120 rows\n")
     assert sum(line.startswith("estimate: ") for line in done.out.splitlines()) == 4
+    assert sum(line.startswith("assumed: ") for line in done.out.splitlines()) == 5
     told = json.loads(train(tmp_path, "grpo", "--dry-run", "--json").out)
     assert told["kind"] == "estimate" and told["updates"] == 16 and told["rows"] == 5120
+
+
+@pytest.mark.parametrize("mode", ["single", "multi"])
+@pytest.mark.parametrize("name", recipes())
+def test_every_recipe_says_what_it_would_need(tmp_path: Path, name: str, mode: str) -> None:
+    done = train(tmp_path, "grpo", name, "--mode", mode, "--dry-run", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["updates"] == 16 and told["rows"] == 5120 and told["attempts"] > 5120 * 32
+    assert 20 < told["memory_gb"] < 80  # one H100
+    hours = told["hours"]
+    assert all(0.1 < hours[part] < 10 for part in ("sampling", "solver", "updates"))
+    assert any("prime-rl" in text for text in told["assumed"])
+
+
+def test_the_recipe_of_the_paper_learns_from_rows(tmp_path: Path) -> None:
+    from tests.loop import GOOD
+    from tests.training.test_sft import context
+    from training.data import KEPT, Row, save_rows
+
+    rows = [Row(context("sums", n), "catalog", GOOD, "Ask", "x", KEPT) for n in range(432)]
+    (tmp_path / "rows").mkdir()
+    save_rows(tmp_path / "rows", rows)
+    done = train(tmp_path, "sft", "reasoning-qwen3.5-4b", "--data", "rows", "--dry-run", "--json")
+    assert done.code == 0, done.err
+    told = json.loads(done.out)
+    assert told["updates"] == 75 and told["hours"]["sampling"] == 0 and told["hours"]["updates"] > 0.1
+    assert not (tmp_path / "sft").exists()
 
 
 @pytest.mark.parametrize(
@@ -76,7 +106,7 @@ def test_a_dry_run_makes_nothing_and_says_what_is_an_estimate(tmp_path: Path) ->
         (("sft", "--data", "none", "--out", "x"), 4, "cannot be read"),
         (("grpo", "--mode", "both", "--out", "x"), 2, "grpo.mode"),
         (("grpo", "--max-calls", "0", "--out", "x"), 2, "must be above 0"),
-        (("grpo", "none.toml", "--out", "x"), 2, "there is no settings file"),
+        (("grpo", "none.toml", "--out", "x"), 2, "there is no settings file none.toml, and no recipe"),
     ],
 )
 def test_what_cannot_be_done_is_refused(

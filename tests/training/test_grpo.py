@@ -66,9 +66,11 @@ def test_two_updates_leave_figures_completions_an_adapter_and_its_story(
     for line in lines:
         for part in ("J", "parse", "build", "complete"):
             assert 0.0 <= line[f"rewards/{part}/mean"] <= 1.0
+        assert line["kl"] >= 0  # told with beta = 0 too
         assert line["entropy"] > 0 and line["completions/mean_length"] >= 1
         assert set(line["seconds"]) == {"contexts", "generation", "reward", "update"}
         assert sum(v for k, v in line.items() if k.startswith("hl/outcome/")) == pytest.approx(1.0)
+    assert lines[0]["kl"] == pytest.approx(0, abs=1e-6) and lines[1]["kl"] > 1e-5
     contexts = load_contexts(run / "contexts.jsonl")
     assert len(contexts) == 4 and len({c.scoring for c in contexts}) == 4  # a block for each
     for update in (1, 2):
