@@ -45,7 +45,7 @@ smollm2() { printf '%s=hf:smollm2?prompt=brief&temperature=1.0&max_tokens=200&co
 base=$(smollm2 base) sft=$(smollm2 sft "$state/sft/adapter") rl=$(smollm2 rl "$state/grpo/adapter")
 constant=constant=scripted:$state/data/constant.json
 catalog='catalog=catalog?max_tokens=200'
-bench=(-c report.tokens=256 bench reasoning-gym --track tiny --seed bare)
+bench=(-c report.tokens=256 -c solver.max_tokens=64 bench reasoning-gym --track tiny --seed bare)
 
 hl model pull smollm2 >/dev/null
 step data train data "$settings" --out "$state/data"
