@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hl.commands._limits import (
+    limits_of,
+)
 from hl.commands.context import invocation
 
 if TYPE_CHECKING:
@@ -68,19 +71,6 @@ ReportOption = Annotated[
 OutOption = Annotated[
     Path | None,
     typer.Option("--out", metavar="DIR", help="Where results go (bench-runs/TRACK or qa-DATASETS)."),
-]
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would need, and do nothing.")]
-MaxCallsOption = Annotated[
-    int | None, typer.Option("--max-calls", metavar="N", help="Stop before more model calls.")
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", help="Stop after that many tokens.")
-]
-MaxSecondsOption = Annotated[
-    float | None, typer.Option("--max-seconds", metavar="S", help="Stop after that many seconds.")
-]
-MaxCostOption = Annotated[
-    float | None, typer.Option("--max-cost", metavar="MONEY", help="Stop after that much money.")
 ]
 PaperOption = Annotated[
     bool,
@@ -208,9 +198,8 @@ def carry_out(
     from hl.bench.results import TABLE, read_results, write_results
     from hl.bench.run import run, spent
     from hl.bench.tables import render_cell
-    from hl.errors import EngineError, StoppedEarly, UsageError
+    from hl.errors import EngineError, StoppedEarly
     from hl.sandbox.host import find_tier
-    from hl.solver import RunLimits
     from hl.ui import say, warn, write_json
     from hl.ui.bench import BenchProgress
     from hl.ui.progress import open_progress
@@ -225,16 +214,9 @@ def carry_out(
         ours = compare([(r.name, r.manifest, r.rows) for r in beside]) if beside else []
         write_tables([*paper_tables(), *ours], json=controls.json)
         return
-    limits = {
-        "max-calls": controls.max_calls,
-        "max-tokens": controls.max_tokens,
-        "max-seconds": controls.max_seconds,
-        "max-cost": controls.max_cost,
-    }
-    for option, value in limits.items():
-        # Not `value <= 0`: that would let nan through, a limit that is never reached.
-        if value is not None and not value > 0:
-            raise UsageError(f"--{option} {value:g}: must be above 0.", hint=f"hl bench {benchmark} --help")
+    limits = limits_of(
+        f"bench {benchmark}", controls.max_calls, controls.max_tokens, controls.max_seconds, controls.max_cost
+    )
     plan = build_plan(invocation(context).overrides, benchmark, tasks, defaults, asked)
     tier = asyncio.run(find_tier(unsafe=controls.unsafe))
     if controls.dry_run:
@@ -250,9 +232,7 @@ def carry_out(
                     run(
                         plan,
                         out,
-                        RunLimits(
-                            controls.max_calls, controls.max_tokens, controls.max_seconds, controls.max_cost
-                        ),
+                        limits,
                         Switches(unsafe=controls.unsafe),
                         watch,
                     )

@@ -10,14 +10,9 @@ from hl.commands._bench import (
     ChainsOption,
     ContextsOption,
     Controls,
-    DryRunOption,
     EvaluationOption,
     FeedbackOption,
     IndependentOption,
-    MaxCallsOption,
-    MaxCostOption,
-    MaxSecondsOption,
-    MaxTokensOption,
     OutOption,
     PaperOption,
     ProposalsOption,
@@ -32,6 +27,7 @@ from hl.commands._bench import (
     carry_out,
     write_tables,
 )
+from hl.commands._limits import DryRunOption, MaxCallsOption, MaxCostOption, MaxSecondsOption, MaxTokensOption
 from hl.commands.context import JsonOption, UnsafeOption, new_app
 
 if TYPE_CHECKING:

@@ -8,10 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from hl.commands._limits import (
+    DryRunOption,
+    MaxCallsOption,
+    MaxCostOption,
+    MaxSecondsOption,
+    MaxTokensOption,
+    limits_of,
+)
 from hl.commands.context import JsonOption, UnsafeOption, invocation, new_app
 
 if TYPE_CHECKING:
-    from hl.solver import RunLimits
     from training.settings import Settings
 
 app = new_app("""Train the proposer on a teacher's edits, then on its own scores.
@@ -20,20 +27,7 @@ Settings come from a TOML file or a recipe, and from -c; docs/training.md lists 
 repository to stand in.
 """)
 
-DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Say what it would need, and do nothing.")]
 OutOption = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where results go.")]
-MaxCallsOption = Annotated[
-    int | None, typer.Option("--max-calls", metavar="N", help="Stop before more model calls.")
-]
-MaxTokensOption = Annotated[
-    int | None, typer.Option("--max-tokens", metavar="N", help="Stop after that many tokens.")
-]
-MaxSecondsOption = Annotated[
-    float | None, typer.Option("--max-seconds", metavar="S", help="Stop after that many seconds.")
-]
-MaxCostOption = Annotated[
-    float | None, typer.Option("--max-cost", metavar="MONEY", help="Stop after that much money.")
-]
 
 
 @app.callback()
@@ -62,29 +56,6 @@ def toml_list(items: list[str]) -> str:
     from json import dumps
 
     return dumps(items)
-
-
-def limits_of(
-    verb: str,
-    max_calls: int | None,
-    max_tokens: int | None,
-    max_seconds: float | None,
-    max_cost: float | None,
-) -> "RunLimits":
-    """The limits of a run.
-
-    Raises:
-        UsageError: One is not above 0.
-    """
-    from hl.errors import UsageError
-    from hl.solver import RunLimits
-
-    given = {"calls": max_calls, "tokens": max_tokens, "seconds": max_seconds, "cost": max_cost}
-    for name, value in given.items():
-        # Not `value <= 0`: that would let nan through, a limit that is never reached.
-        if value is not None and not value > 0:
-            raise UsageError(f"--max-{name} {value:g}: must be above 0.", hint=f"hl train {verb} --help")
-    return RunLimits(max_calls, max_tokens, max_seconds, max_cost)
 
 
 @app.command("data")
@@ -163,7 +134,7 @@ def data(
         place,
         from_history,
         bool(teacher) or not from_history,
-        limits_of("data", max_calls, max_tokens, max_seconds, max_cost),
+        limits_of("train data", max_calls, max_tokens, max_seconds, max_cost),
         unsafe,
         json,
     )
@@ -250,7 +221,7 @@ def grpo(
 
     more = [f"grpo.mode={mode}"] if mode else []
     more += [f"model.adapter={adapter}"] if adapter is not None else []
-    limits = limits_of("grpo", max_calls, max_tokens, max_seconds, max_cost)
+    limits = limits_of("train grpo", max_calls, max_tokens, max_seconds, max_cost)
     run_grpo(settings_of(context, config, *more), out, limits, unsafe=unsafe, dry_run=dry_run, json=json)
 
 
